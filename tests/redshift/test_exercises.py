@@ -22,6 +22,13 @@ def by_hand(image, power=2):
     return (weights * np.hypot(*np.indices(image.shape))).sum() / weights.sum()
 
 
+def one_unit(pairs):
+    """The first unit's inputs doubled and its outputs halved."""
+    (w, b), (v, c), *rest = [(np.array(weights), np.array(biases)) for weights, biases in pairs]
+    w[0], b[0], v[:, 0] = 2 * w[0], 2 * b[0], v[:, 0] / 2
+    return [(w, b), (v, c), *rest]
+
+
 def signed(changes, draws):
     return (DRAWS.choice([-1, 1], (draws, len(changes))) * changes).mean(axis=1)
 
@@ -42,12 +49,20 @@ RIGHT = {
     "long null": lambda: exercises.check_null(signed(CHANGE, 20_000).tolist(), LUCK, LUCK + CHANGE),
     "no luck shared": lambda: exercises.check_null(signed(LUCK[::-1] - LUCK, 2000), LUCK, LUCK[::-1]),
 }
+PAIRS = [(w.numpy(), b.tolist()) for w, b in zip(NET.weights, NET.biases, strict=True)]
+RIGHT |= {
+    "biases, in pairs": lambda: exercises.check_symmetry(PAIRS, [(w / 2, np.divide(b, 2.0**k)) for k, (w, b) in
+                                                                 enumerate(PAIRS, start=1)]),
+    "one unit only": lambda: exercises.check_symmetry(PAIRS, one_unit(PAIRS)),
+}  # fmt: skip
 WRONG = {
     "build, Fourier": lambda: exercises.check_build(fourier_frequency),
     "build, magnitudes in place of powers": lambda: exercises.check_build(lambda image: by_hand(image, power=1)),
     "build, nothing": lambda: exercises.check_build(lambda image: 0.0),
     "same network": lambda: exercises.check_symmetry(NET, NET),
     "biases kept": lambda: exercises.check_symmetry(NET, NET.rescaled(0.5, biases=False)),
+    "biases kept, in pairs": lambda: exercises.check_symmetry(PAIRS, [(w / 2, b) for w, b in PAIRS]),
+    "weights alone": lambda: exercises.check_symmetry(PAIRS, [w for w, _ in PAIRS]),
     "another net": lambda: exercises.check_symmetry(NET, Network(HALF.weights[:-1], HALF.biases[:-1])),
     "complex": lambda: exercises.check_slow(np.random.default_rng(0).normal(size=(32, 32))),
     "ramp": lambda: exercises.check_slow(np.tile(np.arange(32), (32, 1))),

@@ -1,12 +1,16 @@
 """Random networks: the paper's draws and numbers, what a pair of draws shares, and the symmetry of ReLU."""
 
+import json
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from grids import each
 
 from affscore import affinity_score
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import (
     PANELS,
     PUBLISHED_SEED,
@@ -26,6 +30,36 @@ def test_the_papers_means_and_deviations(panel):
     assert scores.dtype == torch.float64 and scores.shape == (3,)
     assert abs(scores.mean() - mean) < 0.01
     assert abs(scores.std(correction=0) - std) < 0.0101
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """What the cells of the chapter define: a painter and three measures, in NumPy."""
+    notebook = Path(__file__).resolve().parents[2] / "book" / "redshift.ipynb"
+    defined = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["id"] in ("redshift-draw", "redshift-paint", "redshift-fourier", "a2bbe5a2"):
+            exec("".join(cell["source"]), defined)
+    return defined
+
+
+@each(
+    ("draw", "scale", "depth"),
+    [("paired", 1.0, 3), ("paired", 6.0, 3), ("published", 6.0, 3), ("paired", 2.0, 1), ("paired", 6.0, 5)],
+)
+@each("seed", [0, PUBLISHED_SEED])
+def test_the_lessons_painter_draws_the_same_networks_and_its_measures_are_these(lesson, draw, scale, depth, seed):
+    ours = random_network(scale=scale, shift=-0.05, seed=seed, draw=draw, depth=depth)
+    theirs = lesson["network"](seed, scale, -0.05, depth, second=draw == "published")
+    for (weights, biases), weight, bias in zip(theirs, ours.weights, ours.biases, strict=True):
+        np.testing.assert_allclose(weights, weight, atol=1e-12 if draw == "paired" else 1e-6)
+        assert np.array_equal(biases, bias)
+    if draw == "paired":
+        image = image_of(ours, "tanh").numpy().T[::-1]
+        np.testing.assert_allclose(lesson["paint"](theirs, np.tanh), image, rtol=1e-9, atol=1e-9)
+        assert lesson["fourier"](image) / 32 == pytest.approx(fourier_frequency(image), rel=1e-9)
+        assert lesson["frequency"](image) == pytest.approx(dct_frequency(image), rel=1e-9)
+        assert lesson["unexplained"](image) == pytest.approx(unexplained_variance(image), rel=1e-9)
 
 
 @each("shift", [0.0, -0.05])

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from affscore import affinity_score
+from affscore_book.redshift.bitmap import bitmap
 from affscore_book.redshift.complexity import dct_frequency
 from affscore_book.redshift.networks import PUBLISHED_SEED, grid_points, image_of, random_network
 from affscore_book.redshift.widget import NAMES, RedshiftImage
@@ -16,9 +17,15 @@ from affscore_book.redshift.widget import NAMES, RedshiftImage
 def test_widget_computes_the_network_the_spectrum_and_every_score(node):
     assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
     widgets = [
-        RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift)
+        RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift, seed=seed)
         for activation in NAMES
-        for depth, scale, shift in [(1, 0.5, 0.0), (2, 6.0, 0.1), (3, 6.0, -0.05), (4, 3.0, -0.15), (4, 6.0, 0.15)]
+        for depth, scale, shift, seed in [
+            (1, 0.5, 0.0, 0),
+            (2, 6.0, 0.1, 1),
+            (3, 6.0, -0.05, 0),
+            (4, 3.0, -0.15, 99),
+            (4, 6.0, 0.15, 7),
+        ]
     ]
     found = node(RedshiftImage._esm, "(m, states) => states.map(m.evaluate)", [widget.state() for widget in widgets])
     for widget, result in zip(widgets, found, strict=True):
@@ -26,6 +33,26 @@ def test_widget_computes_the_network_the_spectrum_and_every_score(node):
         np.testing.assert_allclose(result["image"], image, atol=1e-9 * np.abs(image).max())
         np.testing.assert_allclose([*result["scores"], result["score"]], [*widget.scores(), widget.score()], atol=1e-6)
         assert result["frequency"] == pytest.approx(dct_frequency(image.reshape(32, 32)), rel=1e-6)
+
+
+def test_every_draw_has_its_own_numbers_and_draws_share_none():
+    numbers = [
+        np.concatenate([np.ravel(part) for part in (*network.weights, *network.biases)])
+        for network in (RedshiftImage(depth=5, seed=seed).network() for seed in range(3))
+    ]
+    assert len(np.unique(np.concatenate([each.round(12) for each in numbers]))) > 0.999 * 3 * len(numbers[0])
+
+
+def test_the_draws_are_in_their_majority_faster_with_five_layers_than_with_one_and_the_first_is_not():
+    """ReLU at scale 6, as the chapter's prediction says: draw 0 goes against the median."""
+    faster = [
+        np.greater(*(
+            dct_frequency(image_of(RedshiftImage(scale=6.0, depth=depth, seed=seed).network(), "relu"))
+            for depth in (5, 1)
+        ))
+        for seed in range(100)
+    ]  # fmt: skip
+    assert not faster[0] and sum(faster) == 85
 
 
 def test_widgets_javascript_runs_the_published_network(node):
@@ -46,7 +73,10 @@ def test_the_picture_on_the_page_is_the_networks_image_from_black_to_white(node)
     image = image_of(RedshiftImage(activation="sine", scale=3.0).network(), "sine").numpy()
     body = "(m, images) => images.map((image) => m.bitmap(Float64Array.from(image)))"
     painted = []
-    for address in node(RedshiftImage._esm, body, [image.ravel().tolist(), [1.0] * 1024]):
+    addresses = node(RedshiftImage._esm, body, [image.ravel().tolist(), [1.0] * 1024])
+    assert addresses == [bitmap(image.T[::-1]), bitmap(np.ones((32, 32)))]
+    assert addresses[0] in RedshiftImage(activation="sine", scale=3.0).fallback()
+    for address in addresses:
         with Image.open(BytesIO(b64decode(address.removeprefix("data:image/bmp;base64,")))) as picture:
             painted.append(np.array(picture.convert("L"), dtype=float)[::-1].T)
     greys = 255 * (image - image.min()) / np.ptp(image)

@@ -13,7 +13,7 @@ import numpy as np
 
 from affscore.arrays import is_tensor
 
-__all__ = ["Unfit", "function", "instance", "mapping", "numbers", "one_number", "two_ends", "whole", "wholes"]
+__all__ = ["Unfit", "function", "instance", "layers", "mapping", "numbers", "one_number", "two_ends", "whole", "wholes"]
 
 #: Fields of a result that are the number, such as those of ``scipy.stats.spearmanr`` and ``root_scalar``.
 FIELDS = ("statistic", "root", "x", "mean")
@@ -130,6 +130,24 @@ def instance(kind: type) -> Callable[[Any], Any]:
         return answer
 
     return form
+
+
+def layers(answer: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The layers of a network, each a matrix of weights and a vector of biases; also an object with lists of both.
+
+    >>> [(weights.shape, biases.shape) for weights, biases in layers([([[1, 2]], [0])])]
+    [((1, 2), (1,))]
+    """
+    if hasattr(answer, "weights") and hasattr(answer, "biases"):
+        answer = list(zip(answer.weights, answer.biases, strict=True))
+    wanted = "it should be a list of layers, each with a matrix of weights and a vector of biases."
+    try:
+        found = [(numbers(weights), numbers(biases)) for weights, biases in answer]
+    except (TypeError, ValueError) as error:
+        raise Unfit(f"{_shown(answer)}; {wanted}") from error
+    if not found or any(biases.shape != weights.shape[:1] or weights.ndim != 2 for weights, biases in found):
+        raise Unfit(f"{_shown(answer)} with other shapes; {wanted}")
+    return found
 
 
 def mapping(form: Callable[[Any], Any]) -> Callable[[Any], dict[Any, Any]]:

@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.fft import dctn
 
 __all__ = ["dct_excess", "dct_frequency", "fourier_frequency", "unexplained_variance"]
 
@@ -64,7 +63,10 @@ def dct_frequency(image: Any) -> float:
     >>> round(dct_frequency(np.outer(np.cos(np.pi * 3 * x), np.cos(np.pi * 4 * x))), 6)      # sqrt(9 + 16)
     5.0
     """
-    power = dctn(_image(image), norm="ortho") ** 2
+    pixels = _image(image)
+    waves = [np.cos(np.pi * np.outer(np.arange(n), np.arange(n) + 0.5) / n) for n in pixels.shape]
+    rows, columns = (wave / np.linalg.norm(wave, axis=1, keepdims=True) for wave in waves)
+    power = (rows @ pixels @ columns.T) ** 2
     return _weighted(power, np.hypot(*np.indices(power.shape)))
 
 

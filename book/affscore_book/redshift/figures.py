@@ -1,226 +1,94 @@
-"""The figures of the chapter on neural redshift. Each function draws one figure and returns nothing."""
+"""Figures of the chapter on neural redshift that its cells fill: each function takes arrays and returns a drawing.
+
+They need NumPy alone. Those of the stored results are in :mod:`affscore_book.redshift.stored_figures`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
 
 import numpy as np
-from matplotlib.colors import Normalize
-from torch import Tensor
+from numpy.typing import NDArray
 
-from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
-from affscore_book.activations.catalogue import lookup
-from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
-from affscore_book.redshift.networks import PANELS, PUBLISHED_SEED, grid_points, image_of, random_network
-from affscore_book.redshift.study import StoredDraws
+from affscore_book.kit.drawing import Drawing
+from affscore_book.kit.picture import LOOKS, Panel
+from affscore_book.redshift.bitmap import bitmap
 
-__all__ = [
-    "plot_distributions", "plot_edges", "plot_heat_maps", "plot_panels", "plot_precision", "plot_rescaling",
-    "plot_saturation", "plot_score_and_frequency", "plot_waves",
-]  # fmt: skip
+__all__ = ["plot_draws", "plot_edges", "show"]
 
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY)
-MARKS = ("o-", "s--", "D-.", "^:", "v-")
-_RAMP = grid_points()[:, 0].reshape(32, 32)  # the simplest image that is not constant
+Array = NDArray[np.float64]
 
 
-def _show(panel, image) -> None:
-    """An image of the network with its first input to the right and its second upwards."""
-    panel.imshow(np.asarray(image).T, cmap="gray", origin="lower", extent=(-1, 1, -1, 1))
-    panel.set(xticks=[], yticks=[])
-    panel.grid(False)
+class _Picture:
+    """An image under its title and above a note; ``size`` are the pixels that it takes, across and up."""
+
+    def __init__(self, image: Any, title: str, note: str, size: tuple[int, int], share: str) -> None:
+        self.image, self.title, self.note, self.size, self.share = image, title, note, size, share
+
+    def svg(self) -> str:
+        across, up = self.size
+        middle = across // 2 + 4
+        texts = ((18, self.title), (up + 44, self.note))
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across + 8} {up + 52}" width="{across + 8}" '
+            f'height="{up + 52}" role="img" aria-label="{escape(f"{self.title}: {self.note}")}" '
+            f'class="affscore-panel" style="flex-basis: {min(across + 8, 280)}px; max-width: {self.share}">'
+            f'<rect class="paper" {LOOKS["paper"]} width="{across + 8}" height="{up + 52}" rx="4"/>'
+            f'<image x="4" y="26" width="{across}" height="{up}" preserveAspectRatio="none" '
+            f'href="{bitmap(self.image)}"/>'
+            + "".join(
+                f'<text class="label" {LOOKS["label"]} x="{middle}" y="{y}" text-anchor="middle">{escape(text)}</text>'
+                for y, text in texts
+            )
+            + "</svg>"
+        )
 
 
-def _name(shift: float, scale: float, activation: str) -> str:
-    return f"{lookup(activation).title}, {'shifted' if shift else 'raw'}, {scale:g}×"
+def show(images: Mapping[str, Array], notes: Sequence[str]) -> Drawing:
+    """Images (n, n) side by side, three in a row where there is room, each with its name and a note.
 
-
-@styled
-def plot_panels(scores: Mapping[tuple[float, float, str], Tensor]) -> None:
-    """Figure 4: the images of the published draw, mean and standard deviation of our scores and of the paper's."""
-    _, axes = panels(4, 2, height=12.5)
-    for panel, (key, (mean, std)) in zip(axes, PANELS.items(), strict=True):
-        shift, scale, activation = key
-        network = random_network(scale=scale, shift=shift, seed=PUBLISHED_SEED)
-        _show(panel, image_of(network, activation, grid=128))
-        ours = f"ours {scores[key].mean():.3f} ± {scores[key].std(correction=0):.3f}"
-        panel.set_title(f"{_name(*key)}\n{ours}\npaper {mean:.2f} ± {std:.2f}")
-
-
-@styled
-def plot_distributions(study: StoredDraws) -> None:
-    """The mean score of each panel over all stored draws, with the published draw's number from the paper."""
-    _, (axes,) = panels(height=6)
-    for at, key in enumerate(PANELS):
-        values = study.panel(*key)
-        colour = BLUE if key[2] == "relu" else VERMILION
-        body = axes.violinplot(values, positions=[-at], orientation="horizontal", widths=0.8, showextrema=False)
-        for part in body["bodies"]:  # type: ignore[attr-defined]
-            part.set(facecolor=colour, alpha=0.5)
-        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
-        axes.plot([low, high], [-at, -at], color=colour)
-        axes.plot(middle, -at, "o", color=colour, markersize=8)
-        axes.plot(PANELS[key][0], -at, "x", color=INK, markersize=10, mew=3)
-    axes.plot([], [], "o-", color=INK, markersize=8, label="median, 5 to 95 %")
-    axes.plot([], [], "x", color=INK, markersize=10, mew=3, label="paper")
-    axes.set_yticks([-at for at in range(len(PANELS))], [_name(*key) for key in PANELS])
-    axes.set(xticks=[0.6, 0.7, 0.8, 0.9, 1.0], xlabel="mean affinity score of the layers")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncols=2, frameon=False)
-
-
-@styled
-def plot_edges(image: Tensor) -> None:
-    """An image as Fourier's transform continues it and as the cosine transform does; one row of pixels below."""
-    pixels = np.asarray(image).T
-    _, axes = panels(2, 2, height=5.4)
-    for at, (title, middle) in enumerate((("Fourier: tiled", pixels), ("cosine: mirrored", pixels[:, ::-1]))):
-        above, below, picture = axes[at], axes[at + 2], np.hstack([pixels, middle, pixels])
-        above.imshow(picture, cmap="gray", origin="lower", aspect="auto")
-        above.set_title(title)
-        above.set_axis_off()
-        below.plot(picture[len(picture) // 2], color=BLUE)
-        for edge in (len(pixels) - 0.5, 2 * len(pixels) - 0.5):
-            above.axvline(edge, color=VERMILION, linestyle="--")
-            below.axvline(edge, color=VERMILION, linestyle="--")
-        below.set(xticks=[], yticks=[], xlabel="pixels of the middle row")
-
-
-@styled
-def plot_waves() -> None:
-    """Both measures of cos(pi f x) for every frequency f: whole periods and all between."""
-    frequencies = np.linspace(0.05, 16, 320)
-    x = (np.arange(32) + 0.5) / 32
-    waves = [np.tile(np.cos(np.pi * f * x), (32, 1)) for f in frequencies]
-    _, axes = panels(2, 1, height=6, sharex=True)
-    for panel, measure, scale, colour, label in (
-        (axes[0], fourier_frequency, 32, VERMILION, "Fourier\n(of Nyquist)"),
-        (axes[1], dct_frequency, 1, BLUE, "cosine transform\n(half periods)"),
-    ):
-        panel.plot(frequencies, [measure(wave) for wave in waves], color=colour)
-        panel.plot(frequencies, frequencies / scale, "--", color=INK, linewidth=1.5, label="true frequency")
-        panel.axhline(measure(_RAMP), color=INK, linestyle=":", linewidth=1.5, label="a ramp")
-        panel.set_ylabel(label)
-        panel.legend(loc="upper left")
-    axes[1].set_xlabel("half periods of a cosine in the image")
-
-
-@styled
-def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")) -> None:
-    """Three measures of random networks against the scale of their weights, median of forty paired draws."""
-    scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
-    nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(40)] for scale in scales]
-    measures = fourier_frequency, dct_frequency, unexplained_variance
-    _, axes = panels(3, 1, height=10, sharex=True)
-    for panel, measure in zip(axes, measures, strict=True):
-        panel.axhline(measure(_RAMP), color=INK, linestyle=":", linewidth=1.5, label="a ramp")
-    for activation, colour, mark in zip(activations, COLOURS, MARKS, strict=False):
-        images = [[image_of(net, activation) for net in row] for row in nets]
-        for panel, measure in zip(axes, measures, strict=True):
-            middles = [np.median([measure(image) for image in row]) for row in images]
-            panel.plot(scales, middles, mark, color=colour, markersize=7, label=lookup(activation).title)
-    axes[0].set(ylabel="Fourier (of Nyquist)", ylim=(0, 0.6))
-    axes[1].set(ylabel="cosine (half periods)", yscale="log")
-    axes[2].set(ylabel="unexplained variance (share)", xlabel="scale of the weights")
-    axes[1].set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    axes[1].minorticks_off()
-    axes[0].legend(ncols=2)
-
-
-@styled
-def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Sequence[str] = ()) -> None:
-    """Heat maps over scale and depth or shift: ``kind`` "depth" or "shift", ``measure`` "score" or "complexity".
-
-    Of an even number of ``activations``, or of all.
-
-    Cells are medians over the draws in which no layer is dead; a cross marks cells where some are.
+    Each has greys of its own, from black at its lowest value to white at its highest.
     """
-    maps = study.settings["maps"]
-    rows = maps[f"{kind}s"]
-    names = list(activations or study.maps)
-    figure, axes = panels(len(names) // 2, 2, height=1 + 1.25 * len(names), sharex=True, sharey=True)
-    scored = measure == "score"
-    shade, scale = (Normalize(0.2, 1.0), np.asarray) if scored else (Normalize(0, np.log10(20)), np.log10)
-    for panel, name in zip(axes, names, strict=True):
-        both = study.maps[name][kind]
-        cells = np.nanmedian(both[..., 0 if scored else 1], axis=-1)
-        shown = panel.imshow(scale(cells), cmap="viridis", norm=shade, origin="lower", aspect="auto")
-        for (row, column), value in np.ndenumerate(cells):
-            colour = "black" if shade(scale(value)) > 0.6 else "white"
-            text = f"{value:.2f}".lstrip("0") if scored else f"{value:.1f}"
-            mark = "*" if np.isnan(both[row, column, :, 0]).any() else ""
-            panel.text(column, row, text + mark, ha="center", va="center", fontsize=11.5, color=colour)
-        panel.set_title(lookup(name).title)
-        panel.grid(False)
-        panel.set_xticks(range(len(maps["scales"])), [f"{scale:g}" for scale in maps["scales"]])
-        panel.set_yticks(range(len(rows)), [f"{row:g}" for row in rows])
-        panel.set(xlabel="scale of the weights", ylabel="hidden layers" if kind == "depth" else "shift")
-        panel.label_outer()
-    label = "median score" if scored else "median frequency (half periods, log)"
-    bar = figure.colorbar(shown, ax=axes, location="top", label=label, aspect=40, pad=0.01)
-    if not scored:
-        bar.set_ticks([np.log10(value) for value in (1, 2, 5, 10, 20)], labels=["1", "2", "5", "10", "20"])
+    drawn = zip(images.items(), notes, strict=True)
+    return Drawing(*(_Picture(image, name, note, (222, 222), "max(31%, 140px)") for (name, image), note in drawn))  # type: ignore[arg-type]
 
 
-@styled
-def plot_score_and_frequency(study: StoredDraws) -> None:
-    """Median score against median frequency, along the scale of the weights and along the depth of a network.
-
-    The frequency is counted from the floor of the cosine transform, one half period. The large mark is the largest
-    scale, or the deepest network.
-    """
-    figure, axes = panels(1, 2, height=5.2, sharey=True)
-    for panel, along in zip(axes, ("scale", "depth"), strict=True):
-        for activation, colour, mark in zip(("relu", "tanh", "gaussian", "sine"), COLOURS, MARKS, strict=False):
-            scores, frequencies = np.nanmedian(study.course(activation, along), axis=1).T
-            frequencies = frequencies - 1  # no image is slower than one half period
-            label = lookup(activation).title
-            panel.semilogx(frequencies, scores, mark, color=colour, markersize=6, label=label)
-            panel.plot(frequencies[-1], scores[-1], mark[0], color=colour, markersize=12)
-        panel.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
-        panel.minorticks_off()
-        panel.set(xlim=(0.025, 45), ylim=(0.3, 1.02))
-    axes[0].set(title="by scale, 0.5 to 6", ylabel="mean affinity score")
-    axes[1].set(title="by depth, 1 to 5")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-    figure.supxlabel("mean frequency above the floor (half periods)", fontsize=15)
+def plot_edges(images: Mapping[str, Array], edges: Sequence[int]) -> Drawing:
+    """Wide images, and below each the greys of its middle row, with marks at the pixels where copies meet."""
+    pictures: list[Any] = []
+    panels: list[Any] = []
+    for name, image in images.items():
+        rows, columns = image.shape
+        wide = (330, 330 * rows // columns)
+        pictures.append(_Picture(image, name, "", wide, "460px"))
+        row = image[rows // 2]
+        low, high = float(image.min()), float(image.max())
+        panel = Panel(
+            label=f"The greys of the middle row, {name}.", xlim=(0, columns - 1), ylim=(low, high),
+            xlabel="pixels of the middle row", legend=[("input-curve", "grey"), ("goal-curve", "edge")], height=190,
+            yticks={low: "dark", high: "light"},
+        )  # fmt: skip
+        for edge in edges:
+            panel.line("goal-curve", [edge - 0.5, edge - 0.5], [low, high])
+        panel.line("input-curve", np.arange(columns), row)
+        panels.append(panel)
+    return Drawing(*pictures, *panels)
 
 
-@styled
-def plot_single_draws(depths: Sequence[int], frequencies: np.ndarray) -> None:
-    """The mean frequency of each draw (draws, depths) against the number of hidden layers, and the median."""
-    _, (panel,) = panels(height=4.4)
-    panel.plot(depths, frequencies.T, color=BLUE, linewidth=0.8, alpha=0.35)
-    panel.plot(depths, np.median(frequencies, axis=0), "o-", color=VERMILION, linewidth=3, markersize=8, label="median")
-    panel.axhline(1, color=INK, linestyle=":", linewidth=1.5, label="floor of the measure")
-    panel.set(xlabel="hidden layers", ylabel="mean frequency (half periods)", xticks=depths)
-    panel.legend(loc="upper left")
-
-
-@styled
-def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
-    """1 - score of every layer of every panel by the same formula in two precisions; both have shape (24,)."""
-    _, (axes,) = panels(height=4.6)
-    layers = np.arange(1, len(double) + 1)
-    for edge in range(0, len(double), 6):
-        axes.axvspan(edge + 0.5, edge + 3.5, color=INK, alpha=0.07, linewidth=0)
-    axes.semilogy(layers, 1 - np.array(double), "o", color=BLUE, markersize=8, label="float64")
-    axes.semilogy(layers, 1 - np.array(single), "x", color=VERMILION, markersize=9, mew=3, label="float32")
-    axes.axhline(1, color=INK, linewidth=1.5)
-    axes.text(24.5, 5e-3, "above the line: scores below 0", fontsize=13, ha="right")
-    axes.set(ylim=(3e-3, None), xlabel="layers of the eight panels, three each", ylabel="1 − score")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-
-
-@styled
-def plot_rescaling(c: float) -> None:
-    """ReLU and tanh images: as drawn, weights times c, and weights times c with the biases times c^l."""
-    network = random_network(seed=PUBLISHED_SEED)
-    changes = network, network.rescaled(c, biases=False), network.rescaled(c, biases=True)
-    _, axes = panels(2, 3, height=4.7)
-    titles = "as drawn", f"weights × {c:g}", "biases too"
-    for at, (title, changed) in enumerate(zip(titles, changes, strict=True)):
-        axes[at].set_title(title)
-        for panel, activation in zip(axes[at::3], ("relu", "tanh"), strict=True):
-            _show(panel, image_of(changed, activation, grid=64))
-    axes[0].set_ylabel("ReLU")
-    axes[3].set_ylabel("tanh")
+def plot_draws(depths: Sequence[int], frequencies: Array) -> Drawing:
+    """The frequency of each draw (draws, depths) against the number of hidden layers, and their median."""
+    middle = np.median(frequencies, axis=0)
+    panel = Panel(
+        label="Mean frequency of each draw by the number of hidden layers, with the median, which goes "
+        f"from {middle[0]:.2f} to {middle[-1]:.2f}.",
+        xlim=(depths[0], depths[-1]), ylim=(0.9, float(frequencies.max()) + 0.1), xlabel="hidden layers",
+        ylabel="half periods", legend=[("curve", "a draw"), ("goal-curve", "median")],
+        xticks={depth: str(depth) for depth in depths}, height=300,
+    )  # fmt: skip
+    for draw in frequencies:
+        path = "L".join(f"{panel.x_at(x)} {panel.y_at(y)}" for x, y in zip(depths, draw, strict=True))
+        panel.add(f'<path class="curve" {LOOKS["curve"]} style="stroke-width: 1; opacity: 0.45" d="M{path}"/>')
+    panel.line("goal-curve", depths, middle)
+    return Drawing(panel)

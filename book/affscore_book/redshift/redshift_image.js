@@ -9,6 +9,7 @@ export const WIDTH = 24;
 export const DEPTHS = [1, 5];
 export const SCALES = [0.5, 6];
 export const SHIFT = 0.15;
+export const SEEDS = [0, 99];
 export const GRID = 32;
 export const SCORE_GRID = 10;
 const FLOOR = -6;
@@ -23,20 +24,21 @@ export const OPTIONS = [
 
 const UNITS = new Map();
 
-/** uniforms(stream, count), drawn once: no control changes them. */
+/** uniforms(stream, count), drawn once for each seed. */
 function units(stream, count) {
   const key = `${stream} ${count}`;
+  if (UNITS.size > 100) UNITS.clear();
   if (!UNITS.has(key)) UNITS.set(key, uniforms(stream, count));
   return UNITS.get(key);
 }
 
 /**
- * The layers of a state, the output layer last: weight = scale * (a * unit + shift), row after row. All states share one
- * draw of units in (-1, 1); the output layer has the first stream, whatever the depth.
+ * The layers of a state, the output layer last: weight = scale * (a * unit + shift), row after row. All states of a seed
+ * share one draw of units in (-1, 1); the output layer has the seed's first stream, whatever the depth.
  */
-export function layers({ depth, scale, shift }) {
+export function layers({ depth, scale, shift, seed }) {
   return Array.from({ length: depth + 1 }, (_, l) => {
-    const stream = l === depth ? 0 : 2 * (l + 1);
+    const stream = 2 * ((DEPTHS[1] + 1) * seed + (l === depth ? 0 : l + 1));
     const [fanIn, fanOut] = [l === 0 ? 2 : WIDTH, l === depth ? 1 : WIDTH];
     const a = Math.sqrt(6 / (fanIn + fanOut));
     const weight = units(stream, fanIn * fanOut).map((u) => scale * (a * u + shift));
@@ -94,12 +96,12 @@ export function spectrum(image) {
 }
 
 /** All that the page shows for a state; the score is the mean over the layers. */
-export function evaluate({ activation: name, depth, scale, shift }) {
-  const network = layers({ depth, scale, shift });
+export function evaluate({ activation: name, ...state }) {
+  const network = layers(state);
   const sigma = activation(name);
   const scores = forward(network, SCORE_POINTS, sigma).calls.map(([x, y]) => affinityScore(x, y, WIDTH));
   const image = forward(network, POINTS, sigma).output;
-  const score = scores.reduce((sum, value) => sum + value, 0) / depth;
+  const score = scores.reduce((sum, value) => sum + value, 0) / scores.length;
   return { score, scores, image, ...spectrum(image) };
 }
 
@@ -138,7 +140,7 @@ function summary(name, { scores, frequency }) {
 }
 
 function render({ model, el }) {
-  const traits = ["activation", "depth", "scale", "shift"];
+  const traits = ["activation", "depth", "scale", "shift", "seed"];
   const figure = new Figure({
     model, el, name: "RedshiftImage", traits, label: "The image of a random network, its spectrum and its scores",
   });
@@ -151,6 +153,9 @@ function render({ model, el }) {
   figure.slider({
     trait: "depth", label: "Hidden layers", min: DEPTHS[0], max: DEPTHS[1], step: 1, text: (value) => format(value, 0),
   });
+  figure.slider({
+    trait: "seed", label: "Draw", min: SEEDS[0], max: SEEDS[1], step: 1, text: (value) => format(value, 0),
+  });
 
   const left = figure.panel({
     label: "The output of the network over its two inputs, dark for low and bright for high", xlim: [-1, 1],
@@ -158,7 +163,7 @@ function render({ model, el }) {
   });
   const picture = element(left.svg, "image", {
     x: left.box.left, y: left.box.top, width: left.box.right - left.box.left, height: left.box.bottom - left.box.top,
-    preserveAspectRatio: "none", style: "image-rendering: pixelated",
+    preserveAspectRatio: "none",
   });
   const right = figure.panel({
     label: "Its spectrum: the share of power at each frequency, and the mean frequency", xlim: [0, GRID],

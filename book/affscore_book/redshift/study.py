@@ -43,9 +43,13 @@ class StoredDraws:
     def __repr__(self) -> str:
         return f"Study({len(self.scores)} draws of {len(PANELS)} panels, maps of {len(self.maps)} activations)"
 
+    def layers(self, shift: float, scale: float, activation: str) -> np.ndarray:
+        """The score of each layer in one panel, shape (draws, 3)."""
+        return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))])
+
     def panel(self, shift: float, scale: float, activation: str) -> np.ndarray:
         """The mean score over the layers in one panel, shape (draws,)."""
-        return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))].mean(axis=1))
+        return np.asarray(self.layers(shift, scale, activation).mean(axis=1))
 
     def course(self, activation: str, along: str) -> np.ndarray:
         """Mean score and mean frequency where one setting of a network changes, shape (5, draws, 2).

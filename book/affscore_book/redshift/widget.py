@@ -14,15 +14,16 @@ from scipy.fft import dctn
 
 from affscore.score import affinity_score
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, number, picture
+from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.redshift.bitmap import bitmap
 from affscore_book.redshift.complexity import dct_frequency
 from affscore_book.redshift.networks import Network, grid_points, image_of
 
 __all__ = ["RedshiftImage"]
 
 # The same numbers stand in redshift_image.js.
-WIDTH, DEPTHS, SCALES, SHIFT = 24, (1, 5), (0.5, 6.0), 0.15
+WIDTH, DEPTHS, SCALES, SHIFT, SEEDS = 24, (1, 5), (0.5, 6.0), 0.15, (0, 99)
 GRID, SCORE_GRID, FLOOR = 32, 10, -6.0
 NAMES = {
     "relu": "ReLU",
@@ -32,15 +33,14 @@ NAMES = {
     "gaussian": "Gaussian",
     "sine": "sine",
 }
-LEVELS = 16
 
 
 class RedshiftImage(ComputedWidget):
     """A random network as an image, with its spectrum and the mean affinity score of its hidden layers.
 
-    All states share one draw: the weights are ``scale * (a u + shift)``, ``a`` Glorot's bound and ``u`` fixed numbers
-    in (-1, 1); the biases are fixed. Hidden layers have 24 units, and scores come from a 10 x 10 grid of inputs, so
-    that they follow the sliders; the paper has 40 and 32 x 32.
+    All states of a seed share one draw: the weights are ``scale * (a u + shift)``, ``a`` Glorot's bound and ``u`` fixed
+    numbers in (-1, 1); the biases are fixed. Hidden layers have 24 units, and scores come from a 10 x 10 grid of
+    inputs, so that they follow the sliders; the paper has 40 and 32 x 32.
 
     Parameters
     ----------
@@ -52,6 +52,8 @@ class RedshiftImage(ComputedWidget):
         Shift of the bounds of the weights, from -0.15 to 0.15.
     depth
         Hidden layers, from 1 to 5.
+    seed
+        Number of the draw, from 0 to 99.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class RedshiftImage(ComputedWidget):
 
     >>> widget = RedshiftImage(activation="tanh", scale=2.0)
     >>> widget
-    RedshiftImage(activation='tanh', depth=3, scale=2.0, shift=0.0)
+    RedshiftImage(activation='tanh', depth=3, scale=2.0, seed=0, shift=0.0)
     >>> widget.network()
     Network(2 -> 24 -> 24 -> 24 -> 1)
     """
@@ -71,14 +73,15 @@ class RedshiftImage(ComputedWidget):
     depth = traitlets.Int(3, min=DEPTHS[0], max=DEPTHS[1]).tag(sync=True)
     scale = traitlets.Float(1.0, min=SCALES[0], max=SCALES[1]).tag(sync=True)
     shift = traitlets.Float(0.0, min=-SHIFT, max=SHIFT).tag(sync=True)
+    seed = traitlets.Int(0, min=SEEDS[0], max=SEEDS[1]).tag(sync=True)
 
     def network(self) -> Network:
         """The network of the present state."""
         sizes = [2, *[WIDTH] * self.depth, 1]
         weights, biases = [], []
         for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes), start=1):
-            # The output layer has the first stream, whatever the depth.
-            stream = 0 if layer > self.depth else layer
+            # The output layer has the seed's first stream, whatever the depth.
+            stream = (DEPTHS[1] + 1) * self.seed + (0 if layer > self.depth else layer)
             unit = torch.from_numpy(uniforms(2 * stream, fan_in * fan_out)).reshape(fan_out, fan_in)
             weights.append(self.scale * (math.sqrt(6 / (fan_in + fan_out)) * unit + self.shift))
             biases.append(torch.from_numpy(uniforms(2 * stream + 1, fan_out)))
@@ -100,7 +103,11 @@ class RedshiftImage(ComputedWidget):
             label="The output of the network over its two inputs, dark for low and bright for high",
             xlim=(-1, 1), ylim=(-1, 1), xlabel="first input (vertical: second input)", height=356,
         )  # fmt: skip
-        _paint(left, image)
+        wide, tall = left.right - left.left, left.bottom - left.top
+        left.add(
+            f'<image x="{left.left}" y="{left.top}" width="{wide}" height="{tall}" preserveAspectRatio="none" '
+            f'href="{bitmap(image.T[::-1])}"/>'
+        )
         right = Panel(
             label="Its spectrum: the share of power at each frequency, and the mean frequency",
             xlim=(0, GRID), ylim=(FLOOR, 0), xlabel="frequency (half periods an image)",
@@ -121,19 +128,3 @@ def shares(image: NDArray[np.float64]) -> NDArray[np.float64]:
     power[0, 0] = 0.0
     radius = np.rint(np.hypot(*np.indices(power.shape))).astype(int)
     return np.bincount(radius.ravel(), power.ravel())[:GRID] / power.sum()
-
-
-def _paint(panel: Panel, image: NDArray[np.float64]) -> None:
-    """The image in LEVELS greys, as one rectangle for each vertical run of equal pixels."""
-    size = (panel.right - panel.left) // GRID
-    low, span = image.min(), np.ptp(image)
-    grey = np.minimum((image - low) / (span or 1.0) * LEVELS, LEVELS - 1).astype(int)
-    for level in np.unique(grey):
-        shade = round(255 * level / (LEVELS - 1))
-        panel.add(f'<g fill="rgb({shade},{shade},{shade})" shape-rendering="crispEdges">')
-        for column, pixels in enumerate(grey):
-            edges = np.flatnonzero(np.diff(np.concatenate([[0], pixels == level, [0]])))
-            for start, stop in edges.reshape(-1, 2):
-                x, y, tall = panel.left + size * column, panel.bottom - size * int(stop), size * int(stop - start)
-                panel.add(f'<rect x="{number(x)}" y="{number(y)}" width="{size}" height="{tall}"/>')
-        panel.add("</g>")
