@@ -11,10 +11,9 @@ import re
 from pathlib import Path
 
 from plain_markdown import kind_and_label
+from run_cells import CHAPTERS
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
-
-from run_cells import CHAPTERS
 
 WORDS_A_MINUTE, MINUTES_TO_LOOK = 100, 1
 PLACE = re.compile(

@@ -78,7 +78,8 @@ class HundredStudies(ComputedWidget):
 
     def fallback(self) -> str:
         """The picture for the present state: all intervals, and the share that holds the truth."""
-        left = studies_panel(*intervals(self.networks, self.way).T, TRUTH)
+        low, high = intervals(self.networks, self.way).T
+        left = studies_panel(low, high, TRUTH)
         right = Panel(
             label="The share of intervals that hold the truth, against the number of networks", xlim=(1, MOST + 1),
             ylim=(0, 1.05), xlabel="networks in a study", legend=[("score-curve", "share that holds it")],

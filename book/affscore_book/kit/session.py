@@ -144,9 +144,7 @@ class Session:
                 self._emit("text", f"{text if len(text) <= LONGEST else text[:LONGEST] + ' ...'}\n")
 
 
-def _sources(
-    wanted: str, known: Mapping[str, tuple[frozenset[str], frozenset[str]]]
-) -> dict[str, dict[str, str]]:
+def _sources(wanted: str, known: Mapping[str, tuple[frozenset[str], frozenset[str]]]) -> dict[str, dict[str, str]]:
     """For a cell and for all that it needs, by name the last cell above that binds it; ``known`` has names in order."""
     order = list(known)
 
