@@ -14,6 +14,8 @@ from plain_markdown import kind_and_label
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from run_cells import CHAPTERS
+
 WORDS_A_MINUTE, MINUTES_TO_LOOK = 100, 1
 PLACE = re.compile(
     r"\*\*Run time:\*\* (?:in the table of the \[introduction\]|at the head of \[this page\])\([^)]*\)\."
@@ -63,6 +65,9 @@ def minutes(cells: list[dict]) -> tuple[int, int, int]:
     return reading, folded, exercises
 
 
+COLAB = "To change the code and run it, open the page on Colab: the rocket at the top."
+
+
 def seconds(folder: Path) -> dict[str, str]:
     """Maps a chapter's title to the seconds of its last run."""
     with (folder / "data" / "run_times.csv").open(newline="", encoding="utf-8") as file:
@@ -84,7 +89,8 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     run = seconds(path.parent).get(title)
     if run is None or not PLACE.search(text):
         raise ExtensionError(f"{docname}: its first cell, or run_times.csv, does not say how long a run takes.")
-    first["source"] = PLACE.sub(f"{time}; every cell runs in {run} seconds on two cores.", text)
+    here = "Most cells can be changed and run in this page." if path.stem in CHAPTERS else COLAB
+    first["source"] = PLACE.sub(f"{time}; every cell runs in {run} seconds on two cores. {here}", text)
     source[0] = json.dumps(content)
 
 

@@ -11,6 +11,7 @@
   const folder = new URL(".", document.currentScript.src);
   const megabytes = (count) => (count / 1e6).toFixed(count < 1e7 ? 1 : 0);
   const KEY = `affscore-run-${chapter}-`;
+  const OUTDATED = "Outdated: the code that this output needs has changed since. Run it again.";
   const SEED = /(?:default_rng\(|\bseed=)$/; // what stands right before a seed
   const cells = new Map();
   let worker = null;
@@ -104,7 +105,7 @@
       if (before !== null && before !== originals.get(id)) {
         this.code.textContent = before;
         this.reset.hidden = false;
-        this.said.textContent = "This is the text that you left here. Reset brings back the book's.";
+        this.said.textContent = "This is the text that you left here, above the book's output. Run it, or Reset.";
       }
       this.draw.hidden = !this.seeds().length;
     }
@@ -209,7 +210,15 @@
       this.reset.hidden = false;
     }
 
+    /** Say that the output below was made before a cell that it needs was changed, or that it no longer was. */
+    setOutdated(now) {
+      if (now) this.said.textContent = OUTDATED;
+      else if (this.said.textContent === OUTDATED) this.said.textContent = "";
+      this.host.toggleAttribute("data-outdated", now);
+    }
+
     end(good) {
+      this.newer = true; // what is behind its output is told when the run has ended
       this.host.dataset.ran = String(good);
       this.good = good;
       if (!this.parts.childElementCount) this.show();
@@ -237,7 +246,7 @@
       cell.said.textContent = "Running ...";
     }
     const sources = [...cells].map(([id, each]) => [id, each.text]);
-    worker.postMessage({ cells: sources, wanted: cell.id });
+    worker.postMessage({ cells: sources, wanted: cell.id, originals: listed });
   }
 
   function finish(text) {
@@ -274,14 +283,26 @@
       cell.add(message.form, message.text);
     } else if (message.kind === "end") {
       cell.end(message.good);
-    } else if (message.kind === "done" && running.good === undefined) {
-      finish("An earlier cell that this one needs stopped with an error.");
     } else if (message.kind === "done") {
-      const shown = running.fresh.childElementCount ? "Done." : "Done. This cell shows nothing.";
-      const ended = running.good ? shown : "It stopped with an error.";
-      finish([ended, running.note].filter(Boolean).join(" "));
+      ended(message.behind, message.stored);
     } else if (message.kind === "failed") {
       stop(`It did not run: ${message.text}`);
+    }
+  }
+
+  /** After a run: what it did, and which outputs on the page are no longer those of the cells above them. */
+  function ended(behind, stored) {
+    if (running.good === undefined) {
+      finish("An earlier cell that this one needs stopped with an error.");
+    } else {
+      const shown = running.fresh.childElementCount ? "Done." : "Done. This cell shows nothing.";
+      const end = running.good ? shown : "It stopped with an error.";
+      finish([end, running.note].filter(Boolean).join(" "));
+    }
+    for (const [id, cell] of cells) {
+      if (cell.newer) cell.behind = behind.get(id);
+      cell.newer = false;
+      cell.setOutdated(behind.get(id) !== (cell.fresh ? cell.behind : stored.get(id)));
     }
   }
 

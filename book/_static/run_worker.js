@@ -31,6 +31,7 @@ async function fetched(name, plain) {
 fetched.bytes = 0;
 
 let python = null;
+let texts = null;
 
 async function start() {
   const plain = self.fetch;
@@ -67,8 +68,12 @@ async function start() {
       }
     },
   });
-  return python.runPython("from affscore_book.kit.session import Session\nSession()");
+  texts = python.runPython("from affscore_book.kit.session import Session, texts_behind\ntexts_behind");
+  return python.runPython("Session()");
 }
+
+/** What the output of each cell depends on, as a text, by the id of the cell. */
+const behind = (cells) => texts(python.toPy(new Map(cells))).toJs({ dict_converter: (pairs) => new Map(pairs) });
 
 let session = null;
 self.onmessage = async ({ data }) => {
@@ -85,7 +90,7 @@ self.onmessage = async ({ data }) => {
       post("end", { cell, good });
       if (!good) break;
     }
-    post("done");
+    post("done", { behind: behind(data.cells), stored: behind(data.originals) });
   } catch (error) {
     const offline = error instanceof TypeError;
     post("failed", { text: offline ? "a file could not be loaded. Are you online?" : String(error?.message ?? error) });

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from affscore_book.kit.session import LONGEST, Session
+from affscore_book.kit.session import LONGEST, Session, texts_behind
 
 PAGE = {"a": "x = 1", "b": "y = x + 1", "c": "x = 10", "d": "z = x + y", "e": "print(z)"}
 
@@ -160,3 +160,13 @@ def test_long_values_and_deep_errors_are_cut():
 
 def test_a_class_is_shown_as_itself():
     assert Reader({"a": "class T:\n    def _repr_html_(self): return ''\nT"}).press("a")[0][0] == "text"
+
+
+def test_an_output_depends_on_the_texts_that_its_cell_needs_and_on_no_other():
+    before = texts_behind(PAGE)
+    after = texts_behind(PAGE | {"b": "y = 5"})
+    assert {cell for cell in PAGE if before[cell] != after[cell]} == {"b", "d", "e"}
+
+
+def test_spaces_at_the_end_of_a_cell_change_no_output():
+    assert texts_behind(PAGE) == texts_behind({cell: f"{text}\n" for cell, text in PAGE.items()})

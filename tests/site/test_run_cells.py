@@ -119,6 +119,19 @@ def test_what_a_reader_changes_is_used_by_the_cells_below(page):
 
 
 @browser
+def test_an_output_that_a_change_above_made_outdated_says_so(page):
+    page.run("theory-005")
+    page.type("theory-003", "x = cloud(n=40)\ny = np.abs(x)\nimage = affine_map(x, y)(x)")
+    page.run("theory-003")
+    assert page.said("theory-005").startswith("Outdated:") and page.said("theory-003").startswith("Done.")
+    assert not page.said("theory-w2").startswith("Outdated:")
+    page.run("theory-005")
+    assert page.said("theory-005").startswith("Done.")
+    for cell in ("theory-003", "theory-005"):
+        page.tab.locator(f"#cell-{cell} .run-reset").click()
+
+
+@browser
 def test_an_error_names_its_line_and_the_page_goes_on(page):
     page.type("theory-003", "x = cloud()\nx[99]")
     page.run("theory-003")
@@ -164,7 +177,7 @@ def test_what_was_typed_is_kept_until_it_is_reset(page):
     page.tab.reload(wait_until="load")
     code = page.tab.locator("#cell-theory-w2 pre[contenteditable]")
     assert code.text_content() == "w2 = 3"
-    assert page.said("theory-w2").startswith("This is the text that you left here.")
+    assert page.said("theory-w2").startswith("This is the text that you left here")
     page.tab.locator("#cell-theory-w2 .run-reset").click()
     assert code.text_content().startswith("from scipy.optimize")
     page.tab.evaluate("localStorage.clear()")

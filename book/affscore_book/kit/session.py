@@ -17,7 +17,7 @@ from typing import Any
 
 from affscore_book.kit.names import read_and_bound
 
-__all__ = ["Session"]
+__all__ = ["Session", "texts_behind"]
 
 #: Takes what a cell shows: the kind, "text", "html" or "error", and the text.
 Emit = Callable[[str, str], None]
@@ -73,17 +73,7 @@ class Session:
         """
         order = list(cells)
         known = {cell: _names(source) for cell, source in cells.items()}
-
-        def needs(cell: str) -> dict[str, str]:
-            """By name, the last cell above this one that binds it."""
-            above = order[: order.index(cell)][::-1]
-            found = {name: next((c for c in above if name in known[c][1]), None) for name in known[cell][0]}
-            return {name: source for name, source in found.items() if source is not None}
-
-        sources = {wanted: needs(wanted)}
-        for cell in order[: order.index(wanted)][::-1]:
-            if any(cell in found.values() for found in sources.values()):
-                sources[cell] = needs(cell)
+        sources = _sources(wanted, known)
         # Run again what is out of date, in the order of the page, and what such a run would find bound by another cell.
         steps = {wanted}
         while True:
@@ -152,6 +142,34 @@ class Session:
             else:
                 text = repr(value)
                 self._emit("text", f"{text if len(text) <= LONGEST else text[:LONGEST] + ' ...'}\n")
+
+
+def _sources(
+    wanted: str, known: Mapping[str, tuple[frozenset[str], frozenset[str]]]
+) -> dict[str, dict[str, str]]:
+    """For a cell and for all that it needs, by name the last cell above that binds it; ``known`` has names in order."""
+    order = list(known)
+
+    def needs(cell: str) -> dict[str, str]:
+        above = order[: order.index(cell)][::-1]
+        found = {name: next((c for c in above if name in known[c][1]), None) for name in known[cell][0]}
+        return {name: source for name, source in found.items() if source is not None}
+
+    sources = {wanted: needs(wanted)}
+    for cell in order[: order.index(wanted)][::-1]:
+        if any(cell in found.values() for found in sources.values()):
+            sources[cell] = needs(cell)
+    return sources
+
+
+def texts_behind(cells: Mapping[str, str]) -> dict[str, str]:
+    """For each cell its own text and those of the cells that it needs, as one: an output depends on nothing else.
+
+    >>> texts_behind({"a": "x = 1", "b": "y = 2", "c": "print(x)"})["c"]
+    'c: print(x)\\na: x = 1'
+    """
+    known = {cell: _names(source) for cell, source in cells.items()}
+    return {cell: "\n".join(f"{c}: {cells[c].rstrip()}" for c in _sources(cell, known)) for cell in cells}
 
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
