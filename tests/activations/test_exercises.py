@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import torch
 from scipy.optimize import brentq
 
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import sample_score
+from affscore_book.kit.checks import hint_after
 
 
 def check(capsys, call):
@@ -30,3 +32,16 @@ def test_exercises_accept_right_answers_only(capsys):
     for right in (sample_score(fall, -3.0, 0.25, n=1000, d=300, seed=3), score_curve("mish", -3.0, 0.25).item(), 0.95):
         assert check(capsys, lambda n=right: exercises.check_fall(n))
     assert not any(check(capsys, lambda n=wrong: exercises.check_fall(n)) for wrong in (own, 0.0, 1.0, 0.9, math.nan))
+
+
+def test_a_tail_is_steeper_than_that_of_the_sigmoid_and_never_falls(capsys):
+    steeper = [lambda x: 1 / (1 + np.exp(-1.5 * x)), lambda x: np.exp(1.5 * np.minimum(x, 0))]
+    wrong = [lambda x: 1 / (1 + np.exp(-x)), lambda x: -np.exp(1.5 * x), lambda x: np.zeros_like(x), np.arctan]
+    assert all(check(capsys, lambda f=f: exercises.check_tail(f)) for f in steeper)
+    assert not any(check(capsys, lambda f=f: exercises.check_tail(f)) for f in wrong)
+
+
+def test_a_tail_of_another_shape_is_refused_with_a_sentence(capsys):
+    hint_after(0)
+    exercises.check_tail(lambda x: 1.0)
+    assert capsys.readouterr().out == "Not yet: it should give one finite number for each number of the array.\n"
