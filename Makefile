@@ -107,10 +107,14 @@ check: env
 	$(BIN)/mypy -p affscore
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
+# Audits that take more than ten seconds; a change of one of them, or of what it reads, needs `make weekly`.
+SLOW_AUDITS := activations decade redshift symmetries
+unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
+
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
 test: env
 	$(MAKE) --jobs=2 --output-sync=target lint book
-	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) tests affscore book
+	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) tests affscore book
 
 # With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.
 weekly: export AFFSCORE_WEEKLY := 1

@@ -94,8 +94,17 @@ def different(page: Page, chapter: str) -> dict[str, Any]:
     return found
 
 
+# Theory has the page of its own above, and two more run each time.
+WEEKLY = ("blind_spots", "relu_1d")
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.weekly) if name in WEEKLY else name
+    for name in run_cells.CHAPTERS
+    if name != "theory"
+]
+
+
 @browser
-@pytest.mark.parametrize("chapter", [name for name in run_cells.CHAPTERS if name != "theory"])
+@pytest.mark.parametrize("chapter", OTHERS)
 def test_every_cell_shows_what_the_notebook_has_stored(chromium, site, chapter):
     with opened(chromium, SERVER, f"book/{chapter}.html") as (tab, problems):
         assert different(Page(tab), chapter) == {} and problems == []
