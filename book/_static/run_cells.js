@@ -218,7 +218,7 @@
     }
 
     end(good) {
-      this.newer = true; // what is behind its output is told when the run has ended
+      this.behind = null; // told when the run has ended
       this.host.dataset.ran = String(good);
       this.good = good;
       if (!this.parts.childElementCount) this.show();
@@ -300,8 +300,7 @@
       finish([end, running.note].filter(Boolean).join(" "));
     }
     for (const [id, cell] of cells) {
-      if (cell.newer) cell.behind = behind.get(id);
-      cell.newer = false;
+      if (cell.behind === null) cell.behind = behind.get(id);
       cell.setOutdated(behind.get(id) !== (cell.fresh ? cell.behind : stored.get(id)));
     }
   }

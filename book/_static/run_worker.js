@@ -76,6 +76,7 @@ async function start() {
 const behind = (cells) => texts(python.toPy(new Map(cells))).toJs({ dict_converter: (pairs) => new Map(pairs) });
 
 let session = null;
+let stored = null; // the same for what the notebook holds
 self.onmessage = async ({ data }) => {
   try {
     session ??= start();
@@ -90,7 +91,8 @@ self.onmessage = async ({ data }) => {
       post("end", { cell, good });
       if (!good) break;
     }
-    post("done", { behind: behind(data.cells), stored: behind(data.originals) });
+    stored ??= behind(data.originals);
+    post("done", { behind: behind(data.cells), stored });
   } catch (error) {
     const offline = error instanceof TypeError;
     post("failed", { text: offline ? "a file could not be loaded. Are you online?" : String(error?.message ?? error) });
