@@ -7,27 +7,25 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import torch
 from grids import each
-from torch import nn
 
 from affscore_book.linearized import figures
-from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.trunks import load_trunks, with_mlp
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
 RUNS = load_runs(FOLDER)
 TRUNKS = with_mlp(load_trunks(FOLDER), RUNS)
-LENGTHS = path_lengths(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.zeros(1, 2))
+SLOPES = np.linspace(0, 0.9, 10)
+HISTORY = [(0.0, 0.7), (0.25, 0.8)]
+GAPS = {"mlp, late": list(RUNS.gap("mlp").values())}
 DRAWN = {
-    figures.plot_prior: (),
-    figures.plot_path_lengths: (LENGTHS,),
+    figures.plot_prior: (SLOPES, {"square": ((1 - SLOPES) ** 2, 2 - 2 * SLOPES)}),
+    figures.plot_path_lengths: ({"APL": np.array([0.2, 0.8, 0.0]), "NAPL": np.array([0.5, 0.5, 0.0])},),
     figures.plot_starts: (RUNS,),
-    figures.plot_gaps: (RUNS, {"mlp, late": ("mlp", "base", "late")}),
-    figures.plot_collapse: (RUNS,),
-    figures.plot_trajectory: (RUNS, "mlp"),
-    figures.plot_dimension: (RUNS,),
+    figures.plot_gaps: (GAPS,),
+    figures.plot_collapse: (RUNS, {"mlp": 0.58}),
+    figures.plot_trajectory: ({"early": HISTORY}, {"early": range(0, 1)}),
     figures.plot_predictors: (RUNS,),
     figures.plot_slope_shares: (RUNS,),
     figures.plot_trunks: (TRUNKS, RUNS.strengths("mlp")[1:4]),
@@ -52,7 +50,7 @@ def test_every_figure_names_its_axes(function):
 
 def test_the_gaps_are_those_of_the_runs_with_their_mean():
     (axes,) = draw(figures.plot_gaps).axes
-    gaps = list(RUNS.gap("mlp").values())
+    (gaps,) = GAPS.values()
     dots, mean = axes.lines[:2]
     np.testing.assert_allclose(dots.get_xdata(), gaps)
     assert mean.get_xdata() == pytest.approx(np.mean(gaps))
@@ -65,3 +63,16 @@ def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
         *learned, fixed = (bar.get_height() for bar in panel.patches)
         assert fixed == pytest.approx(100 * np.mean(slopes == 1))
         assert sum(learned) + fixed == pytest.approx(100, abs=0.5)  # a few lie outside
+
+
+def test_a_ring_stands_where_a_point_is_lost_and_the_path_lengths_end_at_the_longest():
+    (axes,) = draw(figures.plot_collapse).axes
+    assert any(line.get_xydata().tolist() == [[pytest.approx(58), 1]] for line in axes.lines)
+    (axes,) = draw(figures.plot_path_lengths).axes
+    assert [bar.get_height() for bar in axes.patches] == [0.2, 0.8, 0.5, 0.5]
+    assert [line.get_xdata()[0] for line in axes.lines] == [0.8, 0.5]
+
+
+def test_a_history_begins_with_no_linear_channel_and_is_drawn_in_per_cent():
+    above, below = draw(figures.plot_trajectory).axes
+    assert above.lines[0].get_ydata().tolist() == [0, 0, 25] and below.lines[0].get_ydata().tolist() == [70, 80]

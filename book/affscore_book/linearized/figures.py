@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import student_interval
-from affscore_book.linearized.paths import PathLengths
 from affscore_book.linearized.results import LinearizedRuns, linear_share
-from affscore_book.linearized.slopes import symmetry_dimension
-from affscore_book.linearized.training import CYCLES, STARTS
+from affscore_book.linearized.training import STARTS
 from affscore_book.linearized.trunks import Size
 
 __all__ = [
     "plot_collapse",
-    "plot_dimension",
     "plot_gaps",
     "plot_path_lengths",
     "plot_predictors",
@@ -62,30 +60,29 @@ def _finite(values: Mapping[int, float]) -> list[float]:
 
 
 @styled
-def plot_path_lengths(lengths: PathLengths) -> None:
-    """How long the paths of a network are, when all count the same and when each addition chooses first."""
+def plot_path_lengths(shares: Mapping[str, np.ndarray]) -> None:
+    """How long the paths of a network are: by average, the share of the paths of each length, 0, 1, ..."""
     _, (axes,) = panels(height=3.8)
-    for offset, measure, colour, mean in ((-0.2, "apl", BLUE, lengths.apl), (0.2, "napl", VERMILION, lengths.napl)):
-        shares = lengths.shares(measure)
-        axes.bar(np.arange(len(shares)) + offset, shares, 0.36, color=colour, label=measure.upper())
-        axes.plot(mean, 1.08, "v", color=colour, markersize=10)
+    longest = max(int(np.flatnonzero(found)[-1]) for found in shares.values())
+    for offset, (name, found), colour in zip((-0.2, 0.2), shares.items(), (BLUE, VERMILION), strict=True):
+        axes.bar(np.arange(longest + 1) + offset, found[: longest + 1], 0.36, color=colour, label=name)
+        axes.plot(found @ np.arange(len(found)), 1.08, "v", color=colour, markersize=10)
     axes.set(xlabel="non-linear units on a path (triangle: mean)", ylabel="weight of the paths", ylim=(0, 1.16))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     _above(axes)
 
 
 @styled
-def plot_prior() -> None:
-    """Priors |1 - a|^power, and how hard each pulls a slope towards 1."""
+def plot_prior(a: ArrayLike, curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> None:
+    """Priors by name at slopes a, and how hard each pulls a slope towards 1."""
     _, axes = panels(1, 2, height=3.8)
-    a = np.linspace(0, 1, 401)[:-1]
-    looks = ((2.0, PURPLE, ":", "square"), (1.0, INK, "--", "absolute"), (0.5, BLUE, "-", "square root"))
-    for power, colour, style, name in looks:
-        axes[0].plot(a, (1 - a) ** power, style, color=colour, label=name)
-        axes[1].plot(a, power * (1 - a) ** (power - 1), style, color=colour)
+    looks = ((PURPLE, ":"), (INK, "--"), (BLUE, "-"), (VERMILION, "-."))
+    for (name, (value, pull)), (colour, style) in zip(curves.items(), looks, strict=False):
+        axes[0].plot(a, value, style, color=colour, label=name)
+        axes[1].plot(a, pull, style, color=colour)
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
-    _legend(axes[0], 3)
+    _legend(axes[0], len(curves))
 
 
 @styled
@@ -136,24 +133,24 @@ def _points(runs: Sequence[Any]) -> np.ndarray:
 
 
 @styled
-def plot_gaps(study: LinearizedRuns, rows: Mapping[str, tuple[str, str, str]]) -> None:
-    """Mean gaps with a dot for each seed and their 95 % interval; rows by label: network, task, start to compare."""
-    _, (axes,) = panels(height=1.6 + 0.62 * len(rows))
-    for at, (network, task, first) in enumerate(rows.values()):
-        values = _finite(study.gap(network, task, first))
-        colour, _ = LOOKS[network]
+def plot_gaps(gaps: Mapping[str, Sequence[float]]) -> None:
+    """Mean gaps with a dot for each seed and their 95 % interval, in rows such as "mlp, late"."""
+    _, (axes,) = panels(height=1.6 + 0.62 * len(gaps))
+    for at, (name, values) in enumerate(gaps.items()):
+        colour, _ = LOOKS[name.partition(",")[0]]
         axes.plot(values, np.full(len(values), at - 0.2), ".", color=colour, markersize=9, alpha=0.7)
         mean, low, high = student_interval(values)
         axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=8, capsize=5)
     axes.axvline(0, color=INK, linewidth=1.5)
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.set(ylim=(len(rows) - 0.5, -0.6), xlabel="gap to early (accuracy points)")
+    axes.set_yticks(range(len(gaps)), list(gaps))
+    axes.set(ylim=(len(gaps) - 0.5, -0.6), xlabel="gap to early (accuracy points)")
 
 
 @styled
-def plot_collapse(study: LinearizedRuns) -> None:
+def plot_collapse(study: LinearizedRuns, crossing: Mapping[str, float], points: float = 1) -> None:
     """Accuracy lost by late runs against the share of linear channels; a mark a run, lines for means of seeds. Dotted
-    are means of networks that had fewer activations from the start."""
+    are means of networks that had fewer activations from the start. A ring stands where a network's line loses so many
+    points, at its share in ``crossing``."""
     _, (axes,) = panels(height=4.6)
     for network in study.runs:
         colour, mark = LOOKS[network]
@@ -170,8 +167,13 @@ def plot_collapse(study: LinearizedRuns) -> None:
         axes.plot(*_baselines(study, network), ":", marker=mark, color=colour, fillstyle="none", markersize=7)
         axes.plot([], [], f"{mark}-", color=colour, label=network)
     axes.plot([], [], ":", color=INK, label="fewer from the start")
-    axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
-    axes.annotate("1 point", (0, 1), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=13)
+    axes.axhline(points, color=INK, linestyle="--", linewidth=1.5)
+    name = "1 point" if points == 1 else f"{points:g} points"
+    axes.annotate(name, (0, points), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=13)
+    for network, share in crossing.items():
+        axes.plot(100 * share, points, "o", color=INK, fillstyle="none", markersize=13, markeredgewidth=2, zorder=4)
+        text = f"{network}: {share:.0%}"
+        axes.annotate(text, (100 * share, points), xytext=(6, -12), textcoords="offset points", va="top", fontsize=13)
     axes.set(xlabel="linear channels (%)", ylabel="accuracy lost (points)")
     axes.legend(loc="upper left", bbox_to_anchor=(0, 0.93), frameon=False)
 
@@ -188,25 +190,21 @@ def _baselines(study: LinearizedRuns, network: str) -> np.ndarray:
 
 
 @styled
-def plot_trajectory(study: LinearizedRuns, network: str) -> None:
-    """Linear channels and validation accuracy after every epoch, means of seeds, at the last strength but one."""
-    strength = study.strengths(network)[-2]
+def plot_trajectory(histories: Mapping[str, Sequence[tuple[float, float]]], acts: Mapping[str, range]) -> None:
+    """Share of linear channels and accuracy after every epoch, by start, and coloured the epochs the prior acts in."""
     _, axes = panels(2, 1, height=6.6, sharex=True)
-    for start, cycle in STARTS.items():
-        colour, mark = LOOKS[start]
+    for start, (colour, mark) in LOOKS.items():
+        if start not in histories:
+            continue
         look: dict[str, Any] = {"color": colour, "linewidth": 1.5, "markersize": 5}
-        runs = study.select(network, start=start, strength=strength)
-        epochs = np.arange(1, len(runs[0]["history"]) + 1)
-        total = sum(map(len, runs[0]["slopes"].values()))
-        linear = np.mean([[100 * sum(entry["linear"]) / total for entry in run["history"]] for run in runs], axis=0)
-        right = np.mean([[100 * entry["validation"] for entry in run["history"]] for run in runs], axis=0)
+        linear, right = 100 * np.array(histories[start]).T
+        epochs = np.arange(1, len(linear) + 1)
         axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", label=start, **look)
         axes[1].plot(epochs, right, f"{mark}-", **look)
-        each = len(epochs) / CYCLES
         for panel in axes:
-            panel.axvspan(cycle * each, (cycle + 1) * each, color=colour, alpha=0.12, linewidth=0)
+            panel.axvspan(acts[start].start, acts[start].stop, color=colour, alpha=0.12, linewidth=0)
     axes[0].set(ylabel="linear channels (%)")
-    axes[1].set(ylabel="validation accuracy (%)", xlabel="epoch (coloured: the prior acts)")
+    axes[1].set(ylabel="test accuracy (%)", xlabel="epoch (coloured: the prior acts)")
     _legend(axes[0], 3)
 
 
@@ -236,26 +234,6 @@ def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Seque
         axes[2 * at].set_ylabel(f"effective {name} of the core")
         axes[2 + at].set_xlabel(f"{name} of the trunk")
     _legend(axes[0], 2)
-
-
-@styled
-def plot_dimension(study: LinearizedRuns) -> None:
-    """Dimension of the intertwiner groups of all layers together, against the share of linear channels, by late run."""
-    _, (axes,) = panels(height=4.4)
-    for network in study.runs:
-        colour, mark = LOOKS[network]
-        points = []
-        for run in study.select(network, start="late"):
-            channels = sum(map(len, run["slopes"].values()))
-            dimension = sum(symmetry_dimension(slopes) for slopes in run["slopes"].values())
-            points.append((100 * linear_share(run), dimension / channels))
-        axes.plot(*np.array(sorted(points)).T, mark, color=colour, markersize=7, alpha=0.8, label=network)
-    axes.axhline(1, color=INK, linestyle="--", linewidth=1.5)
-    axes.annotate("ReLU", (100, 1), xytext=(0, 5), textcoords="offset points", ha="right", fontsize=13)
-    axes.set(xlabel="linear channels (%)", ylabel="free parameters per channel", xlim=(-3, 103), yscale="log")
-    axes.set_yticks((1, 2, 5, 10, 20, 50), ("1", "2", "5", "10", "20", "50"))
-    axes.minorticks_off()
-    _above(axes)
 
 
 @styled

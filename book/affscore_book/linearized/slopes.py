@@ -3,10 +3,10 @@
 A ReLU becomes a PReLU with one slope a per channel, max(x, 0) + a min(x, 0), which starts at a = 0. A sparsity prior
 pulls the slopes to 1, where the channel is linear; a slope that has come close to 1 is set to 1 and stays there.
 
-*   :func:`linearize` converts a network, and :func:`affscore_book.linearized.folding.fold` removes the linear channels.
+*   :func:`linearize` converts a network.
 *   :func:`survivors` counts the channels that are left in each layer, and :func:`effective_size` says
     how wide and deep what is left is.
-*   :func:`symmetry_dimension` and :func:`transform`: linear channels enlarge the symmetry group of the network.
+*   :func:`symmetry_dimension`: linear channels enlarge the symmetry group of the network.
 
 Reference: Mehmeti-Göpel and Disselhoff, Nonlinear Advantage, arXiv 2211.17180. The form of the prior,
 strength * sum sqrt(|1 - a|), and the tolerance of .01 are our reading; the part on symmetries is ours.
@@ -25,11 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore.forward import evaluating
-from affscore_book.kit.draws import as_generator
 from affscore_book.linearized.graph import node_name, traced_graph
-from affscore_book.symmetries.action import act
-from affscore_book.symmetries.layers import hidden_layers
-from affscore_book.symmetries.norms import fold_norm
 
 __all__ = [
     "ChannelPReLU",
@@ -40,7 +36,6 @@ __all__ = [
     "prior",
     "survivors",
     "symmetry_dimension",
-    "transform",
 ]
 
 
@@ -202,48 +197,3 @@ def symmetry_dimension(slopes: Tensor | Sequence[float]) -> int:
     """
     linear = int((torch.as_tensor(slopes) == 1).sum())
     return linear**2 + len(slopes) - linear
-
-
-def transform(
-    network: nn.Sequential, generator: torch.Generator | int | None = None
-) -> tuple[nn.Sequential, dict[str, Tensor]]:
-    """A network with other weights that computes the same function, by random elements of its layers' groups.
-
-    Batch norm is folded first, because it would allow no mixing of channels. Layers before max-pooling and in a
-    residual stream are left as they are: what can act there is smaller than the layer's group.
-
-    Parameters
-    ----------
-    network
-        As in :func:`affscore_book.symmetries.layers.hidden_layers`, for instance from :func:`linearize`.
-    generator
-        As in :meth:`affscore_book.symmetries.groups.Intertwiner.sample`.
-
-    Returns
-    -------
-    The network, in evaluation mode, and the matrices (channels, channels) by layer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`affscore_book.symmetries.action.act`.
-
-    >>> x = torch.randn(5, 3, dtype=torch.float64)
-    >>> network = linearize(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), x)
-    >>> network[1].set_linear(torch.tensor([True, True, False, False]))
-    >>> other, matrices = transform(network, 0)
-    >>> torch.allclose(other(x), network(x)), torch.allclose(other[0].weight, network[0].weight)
-    (True, False)
-    >>> int((matrices["1"] != 0).sum()), symmetry_dimension(network[1].weight)
-    (6, 6)
-    """
-    generator = as_generator(generator)
-    bare = fold_norm(network)
-    layers = hidden_layers(bare)
-    stream = {layer.name for layer in layers if layer.tied_to} | {layer.tied_to for layer in layers}
-    matrices = {
-        layer.name: layer.group.sample(layer.channels, generator)
-        for layer in layers
-        if not layer.pooled and layer.name not in stream
-    }
-    return act(bare, matrices), matrices
