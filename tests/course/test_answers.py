@@ -174,7 +174,7 @@ ANSWERS = {
         lambda a, w: w * sum(((1 - x).abs().sqrt() for x in a if x != 1), 0 * a.sum()),), True),
     "14.1 with a NaN": ("linearized.check_build", (lambda a, w: w * (1 - a).abs().sqrt().sum(),), False),
     "14.1 without the strength": ("linearized.check_build", (lambda a, w: moving_roots(a, 1),), False),
-    "14.1 as a number": ("linearized.check_build", (lambda a, w: float(moving_roots(a, w)),), False),
+    "14.1 as a number": ("linearized.check_build", (lambda a, w: moving_roots(a, w).item(),), False),
     "14.3 as an array": ("linearized.check_strength", (np.array([0.77]),), True),
     "14.4 as a float": ("linearized.check_count", (25.0,), True),
     "14.4 rounded up": ("linearized.check_count", (np.ceil(24.6),), True),
