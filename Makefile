@@ -111,10 +111,11 @@ check: env
 SLOW_AUDITS := activations decade redshift symmetries
 unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
 
-# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
+# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one). They come
+# first: the longest would otherwise begin when all else is done.
 test: env
 	$(MAKE) --jobs=2 --output-sync=target lint book
-	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) tests affscore book
+	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) book tests affscore
 
 # With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.
 weekly: export AFFSCORE_WEEKLY := 1
