@@ -115,7 +115,7 @@ def covariances(x, y):
 
 
 def moving_roots(slopes, strength):
-    """The prior of the last chapter, with the slopes that are 1 left out."""
+    """The prior of the chapter on linearised networks, with the slopes that are 1 left out."""
     return strength * torch.sqrt(torch.abs(1 - slopes[slopes != 1])).sum()
 
 
