@@ -30,7 +30,7 @@ sys.path[:0] = [str(BOOK), str(ROOT)]
 from affscore_book.kit.bundle import bundle  # noqa: E402
 
 #: Chapters whose cells run in the page.
-CHAPTERS = ("theory", "blind_spots", "relu_1d", "few_networks", "activations")
+CHAPTERS = ("theory", "blind_spots", "relu_1d", "few_networks", "activations", "redshift")
 NAME = "run_cells"
 ROOTS = (ROOT, BOOK, Path(__file__).with_name("in_page"))
 GIVEN = {*sys.stdlib_module_names, "numpy", "affscore_in_page"}

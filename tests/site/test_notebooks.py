@@ -6,6 +6,7 @@ notebook. That the stored outputs are the ones a new run gives is nbval's part (
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -353,3 +354,12 @@ def test_each_rule_sees_its_mistakes_and_none_in_a_good_notebook():
     source = "def relu(x):\n    return max(x, 0)\n" + "x = 1\n" * 30
     assert len(long_cells(planted(source=source))) == 1
     assert long_cells(planted(source=source, metadata={"tags": ["hide-cell"]})) == []
+
+
+def test_the_right_answer_of_a_prediction_stands_at_any_place():
+    """A reader who has noticed that it is always the last one predicts nothing."""
+    notebooks = (nbformat.read(ROOT / f"{page}.ipynb", as_version=4) for page in NOTEBOOKS)
+    found = (plain_markdown.PREDICTION.fullmatch(cell["source"]) for book in notebooks for cell in book["cells"])
+    pages = [plain_markdown.prediction("x", **match.groupdict()) for match in found if match]
+    right = Counter(re.search(r'data-right="(\d+)"', page)[1] for page in pages)
+    assert len(pages) > 30 and max(right.values()) < len(pages) / 2
