@@ -82,7 +82,7 @@ def test_attention_has_a_dot_for_every_batch_and_start():
 
 
 def test_a_block_is_drawn_in_the_order_of_its_parts():
-    figures.plot_block()
+    figures.plot_transformer_block()
     (panel,) = plt.gcf().axes
     places = {text.get_text(): text.get_position()[0] for text in panel.texts if text.get_text()}
     plt.close()

@@ -17,7 +17,7 @@ from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [
-    "plot_attention", "plot_block", "plot_gelu_inputs", "plot_laws", "plot_minilm_weights", "plot_pools",
+    "plot_attention", "plot_transformer_block", "plot_gelu_inputs", "plot_laws", "plot_minilm_weights", "plot_pools",
     "plot_what_pools_keep",
 ]  # fmt: skip
 
@@ -37,7 +37,7 @@ def _layers(axes: Axes) -> None:
 
 
 @styled
-def plot_block() -> None:
+def plot_transformer_block() -> None:
     """A block: the stream from left to right, and above it what attention and the MLP read from it and add to it."""
     _, (panel,) = panels(1, 1, height=2.7)
     panel.set(xlim=(0, 17.2), ylim=(-0.9, 2.9), xticks=[], yticks=[])
