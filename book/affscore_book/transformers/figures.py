@@ -17,7 +17,12 @@ from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [
-    "plot_attention", "plot_transformer_block", "plot_gelu_inputs", "plot_laws", "plot_minilm_weights", "plot_pools",
+    "plot_attention",
+    "plot_gelu_inputs",
+    "plot_laws",
+    "plot_minilm_weights",
+    "plot_pools",
+    "plot_transformer_block",
     "plot_what_pools_keep",
 ]  # fmt: skip
 
