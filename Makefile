@@ -111,10 +111,11 @@ check: env
 SLOW_AUDITS := activations decade redshift symmetries
 unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
 
-# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one).
+# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one). They come
+# first: the longest would otherwise begin when all else is done.
 test: env
 	$(MAKE) --jobs=2 --output-sync=target lint book
-	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) tests affscore book
+	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) book tests affscore
 
 # With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.
 weekly: export AFFSCORE_WEEKLY := 1
@@ -133,8 +134,17 @@ results: env
 execute: env
 	$(BIN)/python .ci/execute.py $(NOTEBOOKS)
 
+# For every system and from Python 3.11.0 on: Debian 12 has 3.11.2, and some packages want 3.11.5. UPGRADE= keeps the
+# versions that are locked already, and adds what is new.
+UPGRADE ?= --upgrade
+compile := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-emit-index-url \
+    --custom-compile-command "make lock"
+pages := "import tomllib; print(*tomllib.load(open('book/pyproject.toml', 'rb'))['project']['optional-dependencies']['pages'], sep='\n')"
+
 lock: $(VENV)/.python
-	$(BIN)/python .ci/lock.py
+	$(BIN)/python -m pip install --quiet uv
+	$(compile) $(UPGRADE) --all-extras pyproject.toml book/pyproject.toml --output-file requirements.lock
+	$(BIN)/python -c $(pages) | $(compile) --constraint requirements.lock - --output-file pages.lock
 
 set-repository:
 	@$(PYTHON) .ci/repository.py "$(URL)"

@@ -1,9 +1,9 @@
 """Sphinx extension: pages that are found and shared.
 
-Each page of the book gets a description, its first sentences, and the tags from which other sites make a card when
-somebody shares its address; the card's picture is the page's first figure. Beside the pages lie ``sitemap.xml`` for
-search engines and ``404.html``, which GitHub Pages shows for an address that leads nowhere. Addresses are those of
-``html.baseurl`` in _config.yml. A reader's browser asks none of them for anything.
+When somebody shares the address of a page, other sites make a card from its description and its picture, which
+sphinxext-opengraph writes into its head. The picture is drawn here: the page's first figure on a white card. Beside the
+pages lie ``sitemap.xml`` for search engines and ``404.html``, which GitHub Pages shows for an unknown address.
+Addresses are those of ``html.baseurl`` in _config.yml. A reader's browser asks none of them for anything.
 """
 
 import re
@@ -14,65 +14,33 @@ from urllib.parse import urljoin
 from docutils import nodes
 from PIL import Image
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 CARD = (1200, 630)  # pixels: the shape in which the large sites show a card
-LONGEST = 200  # characters of a description
 PICTURE = re.compile(r'<img [^>]*?src="(?:\.\./)*_images/(?P<name>[^"]+\.png)"')
 ALTERNATIVE = re.compile(r'alt="(?P<text>[^"]*)"')
 
 
-def description(doctree: nodes.document) -> str:
-    """The first whole sentences of the page's text that fit in :data:`LONGEST` characters, or one that is cut."""
-    found = ""
-    for paragraph in doctree.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section):  # not of a box, a list or a caption
-            found = f"{found} {' '.join(paragraph.astext().split())}".strip()
-            if len(found) > LONGEST:
-                break
-    if len(found) <= LONGEST:
-        return found
-    ends = [match.end(1) for match in re.finditer(r"([.!?])\s", found) if match.end(1) <= LONGEST]
-    return found[: ends[-1]] if ends else f"{found[: LONGEST - 1].rpartition(' ')[0]}…"
+def configure(app: Sphinx, config: Config) -> None:
+    """What the tags repeat of the book's own settings."""
+    config.ogp_site_url, config.ogp_site_name, config.ogp_type = config.html_baseurl, config.html_title, "article"
+    config.ogp_custom_meta_tags = ('<meta name="twitter:card" content="summary_large_image" />',)
 
 
-def tags(page: dict[str, str]) -> str:
-    """The tags of a page's head, from its title, description, address, picture and what the picture shows."""
-    named = {
-        "description": page["description"],
-        "twitter:card": "summary_large_image",
-    }
-    cards = {
-        "og:type": "article",
-        "og:site_name": page["site"],
-        "og:title": page["title"],
-        "og:description": page["description"],
-        "og:url": page["address"],
-        "og:image": page["picture"],
-        "og:image:alt": page["alternative"],
-    }
-    lines = [f'<meta name="{key}" content="{escape(value)}">' for key, value in named.items() if value]
-    lines += [f'<meta property="{key}" content="{escape(value)}">' for key, value in cards.items() if value]
-    return "\n".join(lines)
-
-
-def add_tags(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+def choose_picture(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None
+) -> None:
+    """Name the page's card, before sphinxext-opengraph writes the tags."""
     if app.builder.name != "html" or doctree is None:
         return
-    base, found = app.config.html_baseurl, PICTURE.search(context["body"])
     name, source = "book.png", "readme.png"
     alternative = "The affinity scores of a network's activation calls, in order of execution."
-    if found:
+    if found := PICTURE.search(context["body"]):
         name, source = f"{pagename.replace('/', '-')}.png", f"../_images/{found['name']}"
         alternative = unescape(text["text"]) if (text := ALTERNATIVE.search(found[0])) else ""
     app.env.card_pictures[name] = source
-    context["metatags"] += "\n" + tags({
-        "site": app.config.html_title,
-        "title": app.env.titles[pagename].astext(),
-        "description": description(doctree),
-        "address": urljoin(base, app.builder.get_target_uri(pagename)),
-        "picture": urljoin(base, f"_static/cards/{name}"),
-        "alternative": alternative,
-    })  # fmt: skip
+    card = {"og:image": f"_static/cards/{name}", "og:image:alt": alternative.replace("&", "&amp;")}
+    context["meta"] = (context["meta"] or {}) | card
 
 
 def begin(app: Sphinx) -> None:
@@ -157,7 +125,9 @@ def pages_in_order(app: Sphinx) -> list[str]:
 
 
 def setup(app: Sphinx) -> dict:
+    app.setup_extension("sphinxext.opengraph")
+    app.connect("config-inited", configure)
     app.connect("builder-inited", begin)
-    app.connect("html-page-context", add_tags)
+    app.connect("html-page-context", choose_picture, priority=400)
     app.connect("build-finished", write, priority=400)  # before figures become WebP, which not every site shows
     return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -30,7 +30,7 @@ def test_all_figures_are_drawn():
     networks = load_zigzag("book/data/first_signature/zigzag.json")
     one, other = made([0.9, 0.8, 0.7]), made([0.9, 0.9, 0.9])
     check_figure(lambda: plot_zigzag(networks), 1)
-    check_figure(lambda: plot_both(one, other), 1)
+    check_figure(lambda: plot_both(one.mean, other.mean), 1)
 
 
 def test_the_twins_of_an_own_network_are_a_dashed_line():

@@ -94,15 +94,11 @@ def different(page: Page, chapter: str) -> dict[str, Any]:
     return found
 
 
-# Theory has the page of its own above, and two more run each time.
-WEEKLY = ("blind_spots", "relu_1d")
-OTHERS = [
-    pytest.param(name, marks=pytest.mark.weekly) if name in WEEKLY else name
-    for name in run_cells.CHAPTERS
-    if name != "theory"
-]
+# Theory has the page of its own above; the others weekly, since make test runs their cells with nbval every time.
+OTHERS = [name for name in run_cells.CHAPTERS if name != "theory"]
 
 
+@pytest.mark.weekly
 @browser
 @pytest.mark.parametrize("chapter", OTHERS)
 def test_every_cell_shows_what_the_notebook_has_stored(chromium, site, chapter):

@@ -7,38 +7,10 @@ from urllib.parse import urljoin
 import numpy as np
 import pytest
 import shared_pages
-from docutils import nodes
-from docutils.utils import new_document
 from grids import each
 from PIL import Image
 from test_notebooks import PAGES
 from test_notebooks import SITE as BASE
-
-
-def document(*texts: str) -> nodes.document:
-    """A page with a box before these paragraphs."""
-    page, box = new_document("page"), nodes.admonition("", nodes.paragraph(text="A box."))
-    page += nodes.section("", box, *(nodes.paragraph(text=text) for text in texts))
-    return page
-
-
-@each(("texts", "found"), [
-    (["One.\nTwo.", "Three."], "One. Two. Three."),
-    (["A" * 150 + ". " + "B" * 40 + "."], "A" * 150 + ". " + "B" * 40 + "."),
-    (["A" * 150 + "! " + "B" * 60 + "."], "A" * 150 + "!"),
-    (["word " * 60], ("word " * 39).strip() + "…"),
-    ([], ""),
-])  # fmt: skip
-def test_a_description_is_the_first_whole_sentences(texts, found):
-    assert shared_pages.description(document(*texts)) == found
-    assert len(found) <= shared_pages.LONGEST
-
-
-def test_tags_hold_any_text_and_leave_out_what_is_empty():
-    page = dict.fromkeys(("site", "title", "address", "picture"), "x")
-    text = shared_pages.tags(page | {"description": '"<&>"', "alternative": ""})
-    assert contents(text, "description") == contents(text, "og:description") == ["&quot;&lt;&amp;&gt;&quot;"]
-    assert not contents(text, "og:image:alt") and contents(text, "twitter:card") == ["summary_large_image"]
 
 
 @each("size", [(900, 600), (300, 900), (2400, 400)])

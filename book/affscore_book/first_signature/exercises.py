@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from affscore import Signature, signature
+from affscore import signature
 from affscore.score import affinity_score
 from affscore_book.kit.answers import function, numbers, one_number
 from affscore_book.kit.checks import case, exercise, report
@@ -90,10 +91,10 @@ def check_hooks(scores: Callable[[nn.Module, Tensor], Sequence[float]]) -> None:
 
 
 @exercise("first-without", factor=one_number)
-def check_without_first(factor: float, trained: Signature, untrained: Signature) -> None:
+def check_without_first(factor: float, trained: NDArray[np.float64], untrained: NDArray[np.float64]) -> None:
     """Is ``factor`` the ratio of the scores' standard deviations, the first call left out, to 1 %?"""
-    exact = trained.mean[1:].std() / untrained.mean[1:].std()
+    exact = trained[1:].std() / untrained[1:].std()
     if not abs(factor / exact - 1) < 1e-2:
-        hint = "mean[1:] has all scores but the first, and .std() is their standard deviation."
+        hint = "by_hand[1:] has all scores but the first, and .std() is their standard deviation."
         return report("first-without", False, "", hint)
     report("first-without", True, "the unevenness is not that of the first call.", "")

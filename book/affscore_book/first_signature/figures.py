@@ -72,13 +72,13 @@ def plot_moved(channels: Mapping[str, Tensor]) -> None:
 
 
 @styled
-def plot_both(trained: Signature, untrained: Signature) -> None:
-    """The signatures of one architecture before and after training."""
+def plot_both(trained: NDArray[np.float64], untrained: NDArray[np.float64]) -> None:
+    """The signatures of one architecture before and after training: one score for each call, in order."""
     _, (panel,) = panels(height=4.4)
-    for found, colour, mark, label in (
+    for scores, colour, mark, label in (
         (trained, BLUE, "o", "trained on ImageNet"), (untrained, ORANGE, "s", "random weights"),
     ):  # fmt: skip
-        panel.plot(range(1, len(found.calls) + 1), found.mean, f"{mark}-", color=colour, label=label)
+        panel.plot(range(1, len(scores) + 1), scores, f"{mark}-", color=colour, label=label)
     panel.set(xlabel="activation call, in order of execution", ylabel="affinity score", ylim=(0.6, 1))
     panel.legend(loc="lower right")
 
