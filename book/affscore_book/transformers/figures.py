@@ -1,4 +1,4 @@
-"""The figures on MiniLM. Each function draws one figure and returns nothing."""
+"""The figures on a block and on MiniLM. Each function draws one figure and returns nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore_book.transformers.claims import attention_effect
-from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import MiniLMScores
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [
-    "plot_attention", "plot_gelu_inputs", "plot_laws", "plot_minilm_weights", "plot_pools", "plot_what_pools_keep",
+    "plot_attention",
+    "plot_gelu_inputs",
+    "plot_laws",
+    "plot_minilm_weights",
+    "plot_pools",
+    "plot_transformer_block",
+    "plot_what_pools_keep",
 ]  # fmt: skip
 
 NUMBERS = np.arange(1, LAYERS + 1)
@@ -34,6 +39,38 @@ def _lines(axes: Axes, rows: NDArray[np.float64], label: str, look: tuple[str, s
 
 def _layers(axes: Axes) -> None:
     axes.set(xlabel="layer", ylabel="affinity score", xticks=NUMBERS)
+
+
+@styled
+def plot_transformer_block() -> None:
+    """A block: the stream from left to right, and above it what attention and the MLP read from it and add to it."""
+    _, (panel,) = panels(1, 1, height=2.7)
+    panel.set(xlim=(0, 17.2), ylim=(-0.9, 2.9), xticks=[], yticks=[])
+    panel.grid(False)
+    panel.set_axis_off()
+    arrow = {"arrowstyle": "-|>", "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
+
+    def line(start: tuple[float, float], stop: tuple[float, float], colour: str = INK) -> None:
+        panel.annotate("", stop, start, arrowprops=arrow | {"color": colour})
+
+    def box(x: float, y: float, label: str, colour: str = INK, shape: str = "round,pad=0.35") -> None:
+        frame = {"boxstyle": shape, "facecolor": "white", "edgecolor": colour, "linewidth": 2}
+        panel.text(x, y, label, ha="center", va="center", fontsize=12.5, color=colour, bbox=frame, linespacing=1.1)
+
+    line((0.2, 0), (17.0, 0), BLUE)
+    for start, stop in ((0.5, 6.5), (7.5, 16.2)):
+        panel.plot([start, start, stop], [0, 1.4, 1.4], color=INK, linewidth=2)
+        line((stop, 1.4), (stop, 0.35))
+    for x, label in ((1.7, "norm"), (4.5, "attention\n(softmax)"), (8.8, "norm"), (10.5, "up"), (15.0, "down")):
+        box(x, 1.4, label)
+    box(12.7, 1.4, "GELU", VERMILION)
+    for x, name in ((11.45, "x"), (13.87, "y")):
+        panel.text(x, 1.65, name, ha="center", fontsize=15, color=VERMILION, style="italic")
+    for x in (6.5, 16.2):
+        box(x, 0, "+", BLUE, "circle,pad=0.15")
+    panel.text(0.2, -0.45, "the stream: one vector a token", va="top", fontsize=13, color=BLUE)
+    for x, name in ((3.5, "tokens hear tokens"), (11.9, "MLP: each token by itself")):
+        panel.text(x, 2.45, name, ha="center", fontsize=13, color=INK)
 
 
 @styled
@@ -105,13 +142,12 @@ def plot_gelu_inputs(scores: MiniLMScores) -> None:
 
 
 @styled
-def plot_laws(scores: MiniLMScores, levels: Sequence[float]) -> None:
-    """From the scores of texts, step by step, to those of the means and spreads of single channels.
+def plot_laws(scores: MiniLMScores, levels: Sequence[float], formula: Sequence[float]) -> None:
+    """From the scores of texts, step by step, to those of the means and spreads of single channels, ``formula``.
 
     ``levels`` are the bends of 8,192 tokens, 1 minus which is their paired score without shrinkage.
     """
     figure, (axes,) = panels(height=5)
-    formula = [score_from_means_and_spreads(layer) for layer in scores.layers["trained 0"]]
     for label, values, look, dash in (
         ("512 texts, averaged", scores.of(), LOOKS[0], "-"),
         ("512 tokens", scores.batches(pool="tokens").mean(axis=0), LOOKS[2], "-"),

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.engine import signature
 from affscore.suite.tables import Table
 from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.stored import read_results
@@ -21,13 +20,11 @@ from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
 from affscore_book.transformers.gpt_training import cut_windows
 
-__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "again_gpt", "gpt_inputs", "gpt_table", "load_gpts"]
+__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "gpt_inputs", "gpt_table", "kept_gpt", "load_gpts"]
 
 SCRIPT = "book/data/transformers/gpt/make.py"
 #: The pools that the start and the end were measured by; the first two also along the training.
 GPT_POOLS = ("spatial", "trailing", "last", "tokens")
-#: How far a score may lie from the stored one: the last bits of a network differ between machines.
-CLOSE = 1e-3
 #: The network whose weights are kept, of seed 0.
 KEPT = "gelu"
 
@@ -148,21 +145,3 @@ def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
             row = {"state": state, "block": block, "mean": values.mean().item(), "spread": spread}
             rows.append(row | {"above 0": (values > 0).double().mean().item()})
     return Table.from_rows(rows, digits=2)
-
-
-def again_gpt(folder: str | os.PathLike[str], gpts: Gpts) -> str:
-    """Measure the kept weights again on the stored windows, by the spatial pool; a sentence on what agrees.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there are no weights.
-    ValueError
-        If a score lies farther than .001 from the stored one.
-    """
-    network, seen = kept_gpt(folder, 512)
-    found = signature(network, [seen], micro_batch=64).scores[0]
-    away = float(np.abs(found - gpts[KEPT][0].scores["spatial"][-1]).max())
-    if not away <= CLOSE:
-        raise ValueError(f"{KEPT}: a score is {away:.4f} from the stored one; it should be at most {CLOSE}.")
-    return f"Measured again: the {len(found)} calls of the network with {KEPT}, on {len(seen)} windows. All agree."

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore import signature
 from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
-from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS, all_one_length, load_minilm, minilm_folder
-from affscore_book.transformers.texts import TEXTS, kind_of_text
+from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS
 
 __all__ = [
-    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "again_minilm",
+    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores",
     "load_minilm_scores", "nearest_table",
 ]  # fmt: skip
 
@@ -160,28 +158,6 @@ def load_minilm_scores(path: str | os.PathLike[str]) -> MiniLMScores:
         return MiniLMScores(scores, content["twins"], layers, content["positions"])
 
     return read_results(path, build, SCRIPT)
-
-
-def again_minilm(folder: str | os.PathLike[str], scores: MiniLMScores) -> None:
-    """Measure the first batch again where MiniLM is installed; elsewhere do nothing.
-
-    Parameters
-    ----------
-    folder
-        That of the texts.
-
-    Raises
-    ------
-    ValueError
-        If a score is not the stored one to 0.001.
-    """
-    if minilm_folder() is None:
-        return
-    network = load_minilm()
-    ids = all_one_length(kind_of_text("english", folder), 32, network.tokens)["input_ids"][: TEXTS // BATCHES]
-    found, stored = signature(network.model, [{"input_ids": ids}]).mean, scores.of(batch="0")
-    if not (off := float(np.abs(found - stored).max())) <= 1e-3:  # nor NaN
-        raise ValueError(f"scores are off by {off:.4f}; they should be those that {SCRIPT} stored, to 0.001.")
 
 
 def nearest_table(path: str | os.PathLike[str]) -> Table:
