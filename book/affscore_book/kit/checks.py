@@ -76,9 +76,9 @@ def case(name: str) -> Iterator[None]:
 
 
 def report(exercise: str, right: bool, praise: str, hint: str) -> None:
-    """Print the verdict on an answer to the exercise with this label; the hint comes with the third failure.
+    """Print the verdict on an answer to the exercise with this label, and the case that failed.
 
-    The first failure is that of the cell as it stands; from the second one on, the case that failed is named.
+    The hint comes with the third failure: the first may be that of the cell as it stands.
 
     >>> hint_after(2)
     >>> report("more", 2 > 1, "two is more.", "try counting.")
@@ -86,7 +86,7 @@ def report(exercise: str, right: bool, praise: str, hint: str) -> None:
     >>> for _ in range(3):
     ...     with case("one"):
     ...         report("more", 1 > 2, "one is more.", "try counting.")
-    Not yet.
+    Not yet, with one.
     Not yet, with one.
     Not yet: try counting.
     """
@@ -95,5 +95,5 @@ def report(exercise: str, right: bool, praise: str, hint: str) -> None:
         print(f"Right: {praise}")
         return
     _failures[exercise] += 1
-    where = f", with {_case}" if _case and _failures[exercise] > 1 else ""
+    where = f", with {_case}" if _case else ""
     print(f"Not yet: {hint}" if _failures[exercise] > _allowed else f"Not yet{where}.")
