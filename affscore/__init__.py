@@ -40,7 +40,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch, or more, is imported when it is asked for."""
+    """Import a name that needs torch, or more, on its first use."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,11 +4,12 @@ For samples ``X`` and ``Y`` with means ``m`` and covariances ``S`` it is ``T(x) 
 ``A = S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2``. The inverse root is restricted to the range of its argument, which
 is the limit of a vanishing relative ridge. The book's chapter ``theory`` derives it.
 
-It is computed as follows. With square roots ``S = R^T R`` and the eigenvalues ``R_Y S_X R_Y^T = U diag(sigma)^2 U^T``
-the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``. Where squares would lose digits, sigma and U are those
-of the singular value decomposition ``R_Y R_X^T = U diag(sigma) V^T``: then covariances are never squared. Everything
-happens in the span of the centred samples, of dimension at most ``2 n``, because shrinkage only adds a multiple of the
-identity, so no ``d x d`` matrix is formed when ``d`` is large; and there the outputs have n coordinates.
+The map is computed as follows. With square roots ``S = R^T R`` and the eigenvalues
+``R_Y S_X R_Y^T = U diag(sigma)^2 U^T``, the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``. Where squaring
+would lose digits, sigma and U come from the singular value decomposition ``R_Y R_X^T = U diag(sigma) V^T``, and no
+covariance is squared. All computations take place in the span of the centred samples, of dimension at most ``2 n``,
+because shrinkage only adds a multiple of the identity. So no ``d x d`` matrix is formed when ``d`` is large. In this
+span the outputs have n coordinates.
 
 References
 ----------
@@ -33,17 +34,17 @@ __all__ = ["COVARIANCES", "AffineMap", "affine_map", "shrinkage"]
 COVARIANCES = ("ledoit_wolf", "empirical")
 
 _EPS = float(np.finfo(np.float64).eps)
-#: Eigenvalues of R R^T below this fraction of the largest lose too many digits to the square: use the SVD.
+#: If R R^T has eigenvalues below this fraction of the largest, squaring loses too many digits, and the SVD is used.
 SAFE_TO_SQUARE = 1e-12
-#: The same where a score is near 1.
+#: The same fraction for scores near 1.
 PRECISE = 1e-9
 
 
 def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
     """The Ledoit-Wolf coefficient, in [0, 1], of n centred samples in d dimensions.
 
-    It takes their squared norms (n,) and, of their coordinates X (n, k), the product X X^T or X^T X: both have the same
-    Frobenius norm (Ledoit and Wolf 2004, section 3.2).
+    ``norms`` holds their squared norms (n,). ``product`` is X X^T or X^T X for their coordinates X (n, k); both have
+    the same Frobenius norm (Ledoit and Wolf 2004, section 3.2).
     """
     n, xp = len(norms), namespace(norms)
     if d == 1:
@@ -60,8 +61,8 @@ def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
 def shrinkage(x: Any) -> Any:
     """The Ledoit-Wolf shrinkage coefficient of samples ``x``, shape (n, d) or (n,); a float64 number in [0, 1].
 
-    The shrunk covariance is ``(1 - s) S + s tr(S)/d I``. The result is a tensor for a tensor, otherwise a number of
-    NumPy; errors are those of :func:`affinity_score`.
+    The shrunk covariance is ``(1 - s) S + s tr(S)/d I``. The result is a tensor for a tensor, otherwise a NumPy
+    scalar; errors are those of :func:`affinity_score`.
 
     >>> round(shrinkage([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).item(), 3)
     0.944
@@ -75,20 +76,20 @@ def shrinkage(x: Any) -> Any:
 def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tuple[Any, Any, Any]:
     """Both clouds in an orthonormal basis of their joint span if 2 n <= d, and the basis if ``basis`` is True.
 
-    Without the basis those of y are the first n only, since its others are 0. A derivative may treat the basis as
-    constant: by reflection symmetry, moving a sample out of the span does not change the score to first order. Unless
-    ``precise``, coordinates come from products of samples, which are as exact as rounding leaves the products.
+    Without ``basis`` only the first n coordinates of y are returned, since the others are 0. A derivative may treat the
+    basis as constant: by reflection symmetry, moving a sample out of the span does not change the score to first order.
+    Unless ``precise``, the coordinates are computed from inner products of samples, and share their rounding errors.
     """
     n, d = x.shape
     if d < 2 * n:
         return x, y, None
     xp = namespace(x)
     if not (precise or basis or needs_gradient(x, y)) and bool(x.any()):
-        # The samples are centred, so that the last follows from the others.
+        # The samples are centred, so the last one follows from the others.
         others = xp.concatenate([y[:-1], x[:-1]])
         with suppress(np.linalg.LinAlgError, RuntimeError):
             products = others @ others.T
-            # As large as their rounding, so that samples of lower rank have a factor, too.
+            # The added diagonal has the size of rounding, so that samples of lower rank have a Cholesky factor too.
             inside = xp.linalg.cholesky(products + _EPS * len(others) * products.trace() / n * identity(len(others), x))
             found = [xp.concatenate([part, -part.sum(axis=0)[None]]) for part in (inside[n - 1 :], inside[: n - 1])]
             return found[0], found[1][:, : n - 1], None
@@ -102,7 +103,7 @@ def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tu
 
 
 def _triangle(matrix: Any) -> Any:
-    """R of the QR decomposition."""
+    """The factor R of the QR decomposition."""
     found = namespace(matrix).linalg.qr(matrix, mode="r")
     return found[1] if is_tensor(matrix) else found
 
@@ -110,8 +111,8 @@ def _triangle(matrix: Any) -> Any:
 class Cloud(NamedTuple):
     """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``.
 
-    ``product`` is samples^T samples where it has been formed. The samples may lack their last coordinates, if these
-    are 0; in these the covariance is ``ridge * I``.
+    ``product`` is samples^T samples if it has been computed. The samples may omit trailing coordinates that are 0; on
+    these the covariance is ``ridge * I``.
     """
 
     samples: Any
@@ -120,7 +121,7 @@ class Cloud(NamedTuple):
     product: Any = None
 
     def root(self) -> Any:
-        """R with R^T R = S, differentiable: the scaled samples and, if there is a ridge, a multiple of the identity."""
+        """A differentiable R with R^T R = S: the scaled samples, stacked on a scaled identity if there is a ridge."""
         xp = namespace(self.samples)
         rows = xp.sqrt(self.weight) * self.samples
         if not self.ridge > 0:
@@ -128,13 +129,13 @@ class Cloud(NamedTuple):
         return xp.concatenate([rows, xp.sqrt(self.ridge) * identity(rows.shape[1], rows)])
 
     def covariance(self) -> Any:
-        """S, (k, k)."""
+        """The covariance S, of shape (k, k)."""
         product = self.samples.T @ self.samples if self.product is None else self.product
         return self.weight * product + self.ridge * identity(len(product), product)
 
 
 def normal(samples: Any, d: int, covariance: str) -> Cloud:
-    """Centred samples (n, k), in k of d coordinates, with their covariance in d dimensions; the others are 0."""
+    """The cloud of centred samples (n, k) in d dimensions, whose other d - k coordinates are 0."""
     n, k = samples.shape
     xp = namespace(samples)
     if covariance == "empirical":
@@ -143,13 +144,13 @@ def normal(samples: Any, d: int, covariance: str) -> Cloud:
     norms = xp.square(samples).sum(axis=1)
     product = samples @ samples.T if n < k else samples.T @ samples
     s = shrinkage_from(norms, product, d)
-    # Where all is shrunk the root of a weight of 0 would have no derivative.
+    # Full shrinkage would give the weight 0, whose root has no derivative.
     weight, ridge = xp.clip(1 - s, 1e-14, None) / n, s * norms.sum() / (n * d)
     return Cloud(samples, weight, ridge, None if n < k else product)
 
 
 def _short_root(cloud: Cloud) -> Any:
-    """R with R^T R = S and at most k rows."""
+    """A matrix R with R^T R = S and at most k rows."""
     samples, ridge = cloud.samples, cloud.ridge
     if ridge > 0:
         covariance = cloud.covariance()
@@ -160,7 +161,7 @@ def _short_root(cloud: Cloud) -> Any:
 
 
 def _through(root: Any, tail: Any, matrix: Any) -> Any:
-    """``R matrix``, where R has ``root`` in its upper left corner and, beside it, ``tail`` times the identity."""
+    """``R matrix``, where R is block diagonal, with the blocks ``root`` and ``tail`` times the identity."""
     first = root.shape[1]
     if first == len(matrix):
         return root @ matrix
@@ -170,8 +171,8 @@ def _through(root: Any, tail: Any, matrix: Any) -> Any:
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
 
-    Z has no more rows than y has coordinates where its others are 0, which they are if y has no ridge. With ``precise``
-    squares are taken only where they cost no digit that counts for a score near 1.
+    If y has no ridge, Z has only as many rows as y has coordinates, because its other rows are 0. With ``precise``,
+    covariances are squared only if this loses no digit that matters for a score near 1.
     """
     xp = namespace(x.samples)
     (n, k), root, tail = x.samples.shape, _short_root(y), xp.sqrt(y.ridge)
@@ -199,13 +200,13 @@ class AffineMap:
     """The affine optimal transport map ``T(v) = A (v - mean_x) + mean_y`` fitted by :func:`affine_map`.
 
     ``A`` is symmetric positive semi-definite. It is stored as a multiple of the identity plus a matrix of rank at
-    most 2 n, so that products never need a (d, d) matrix. The map is a constant: gradients flow to its argument.
+    most 2 n, so that products never need a (d, d) matrix. The map is constant: gradients flow only to its argument.
     The book's chapter ``theory`` derives it.
 
     Attributes
     ----------
     mean_x, mean_y
-        Means of the two samples, float64, shape (d,); arrays, or tensors if it was fitted to tensors.
+        Means of the two samples, float64, shape (d,); tensors if the map was fitted to tensors, otherwise arrays.
     offset
         ``mean_y - A mean_x``, float64, shape (d,): ``T(v) = A v + offset``.
     """
@@ -221,7 +222,7 @@ class AffineMap:
         return f"AffineMap(d={d}, rank={self._factor.shape[1] + outside})"
 
     def matvec(self, v: Any) -> Any:
-        """``A v`` for vectors of shape (d,) or (m, d); float64 of the same shape, a tensor if v is one or the map's."""
+        """``A v`` for vectors of shape (d,) or (m, d), float64 of the same shape; a tensor if v or mean_x is one."""
         v = self._points(v)
         factor = of_kind(self._factor, v)
         if self._basis is None:
@@ -232,7 +233,7 @@ class AffineMap:
         return outside * v + change @ basis.T
 
     def __call__(self, v: Any) -> Any:
-        """``T(v)`` for points of shape (d,) or (m, d); float64 of the same shape, a tensor if v is one or the map's."""
+        """``T(v)`` for points of shape (d,) or (m, d), float64 of the same shape; a tensor if v or mean_x is one."""
         v = self._points(v)
         return self.matvec(v - of_kind(self.mean_x, v)) + of_kind(self.mean_y, v)
 
@@ -247,7 +248,7 @@ class AffineMap:
         return v
 
     def matrix(self) -> Any:
-        """``A`` as a dense float64 matrix of shape (d, d). Needs memory d^2."""
+        """``A`` as a dense float64 matrix of shape (d, d), which takes memory d^2."""
         return self.matvec(identity(len(self.mean_x), self.mean_x))
 
 
@@ -256,8 +257,8 @@ def affine_map(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> AffineMap:
     """The affine optimal transport map between the normal approximations of ``x`` and ``y`` (Theorem 3.3).
 
     The book's chapter ``theory`` derives it. Arguments and errors are those of :func:`affinity_score`. If ``x``
-    does not vary in some direction and nothing is shrunk, the map is the limit for a vanishing ridge on its covariance,
-    restricted to the rank of ``x``: ``T(x)`` then has only as much of the spread of ``y`` as ``x`` can reach.
+    does not vary in some direction and there is no shrinkage, the map is the limit of a vanishing ridge on the
+    covariance of ``x``, and its rank is at most that of ``x``: ``T(x)`` then has only a part of the spread of ``y``.
 
     >>> x = np.random.default_rng(0).normal(size=(100, 2))                      # (100, 2)
     >>> a = np.array([[2.0, 1.0], [1.0, 3.0]])

@@ -1,11 +1,11 @@
-"""What counts as an activation, and what is recorded about each call of one.
+"""The operators that count as activations, and the record of each activation call.
 
 Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does any other element-wise arithmetic that is
 fixed and not affine. If it equals one of the functions :data:`affscore.grid.KNOWN` up to a positive factor and a
-constant, it has that name: ``x.clamp(min=0)`` is a ReLU, ``x * torch.sigmoid(x)`` a SiLU; otherwise it has the names of
-its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because networks use them to scale other
-activations. Arithmetic that belongs to a statistic does not count (:mod:`affscore.chains`), and neither do softmax,
-normalisation, pooling and gated linear units, which are not element-wise.
+constant, it is named after that function: ``x.clamp(min=0)`` is a ReLU, ``x * torch.sigmoid(x)`` a SiLU. Otherwise it
+is named after its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because networks use them
+to scale other activations. Arithmetic that is part of a statistic does not count (:mod:`affscore.chains`), nor do
+softmax, normalisation, pooling and gated linear units, which are not element-wise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ aten = torch.ops.aten
 
 
 def name_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of names of calls: ``*`` stands for anything, ``?`` for one character, and brackets for themselves.
+    """A pattern for the names of calls: ``*`` matches any text, ``?`` one character, and brackets match literally.
 
     >>> bool(name_pattern("layer3.*").match("layer3.0:relu[0]")), bool(name_pattern("*:relu[1]").match("a:relu[0]"))
     (True, False)
@@ -48,7 +48,7 @@ def tensors_in(args: Iterable[Any]) -> Iterator[Tensor]:
 
 
 class Operator:
-    """An operator that a network runs, with its arguments. An in-place variant has the same ``name``."""
+    """An operator of a forward pass, with its arguments. Its in-place variant has the same ``name``."""
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.func, self.args, self.kwargs = func, args, kwargs
@@ -71,12 +71,12 @@ class Operator:
 
     @property
     def elementwise(self) -> bool:
-        """Whether it works entry by entry; PyTorch tags most of these operators, but not all."""
+        """Whether the operator is element-wise; PyTorch tags most of these operators, but not all."""
         return torch.Tag.pointwise in self.func.tags or self.name in _POINTWISE or self._masks
 
     @property
     def _masks(self) -> bool:
-        """Whether it turns truth values into numbers, or writes one number wherever a mask of its input is True."""
+        """Whether the operator casts booleans to numbers, or writes one number wherever a mask of its input is True."""
         if self.name == "_to_copy":
             return bool(self.args[0].dtype == torch.bool)
         places = self.args[1] if self.name == "index_put" else [None]
@@ -98,7 +98,7 @@ def _name_elu(operator: Operator) -> str:
 
 
 class Activation(NamedTuple):
-    """An entry of the registry: the name (or a function that finds it from the arguments), and whether it is a gate."""
+    """An entry of the registry: the name (or a function that maps an operator to it), and whether it is a gate."""
 
     name: str | Callable[[Operator], str]
     gate: bool = False
@@ -133,7 +133,7 @@ ACTIVATIONS: dict[Any, Activation] = {
     for operator in operators.split()
 }
 
-#: Names of operators outside the registry that contain an activation; not gradients or repacked weights.
+#: Names of operators outside the registry that contain an activation, except gradients and repacked weights.
 FUSED = re.compile(
     r"(?!.*(backward|weight))(.*_)?"
     r"([a-z]*elu6?|silu|mish|(hard)?(swish|sigmoid|tanh)|activation|lstm|gru|rnn|transformer_encoder)(_.*)?"
@@ -149,20 +149,20 @@ class Call:
     name
         ``path:function[ordinal]``, unique within a forward pass.
     module
-        Path of the innermost module that was running, ``""`` for the network itself.
+        Path of the innermost module that makes the call, ``""`` for the network itself.
     function
         Name of the activation in the registry.
     ordinal
-        How many calls of this function this module had made before in the same forward pass.
+        The number of earlier calls of this function by this module in the same forward pass.
     gate
         True for sigmoids and hard sigmoids.
     shape
         Shape of the input without its batch axis.
     channel_axis
-        The axis that pooling kept, the batch being axis 0; -1 for the pool ``"trailing"``, which keeps all axes
+        The axis that pooling kept, where axis 0 is the batch; -1 for the pool ``"trailing"``, which keeps all axes
         but the last.
     masked
-        Whether padding was left out: the positions where the input's ``attention_mask`` is 0.
+        Whether padding, the positions where the input's ``attention_mask`` is 0, was left out.
     """
 
     name: str
@@ -177,7 +177,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Excluded:
-    """An activation call that was seen but not scored, and why."""
+    """An activation call that was recorded but not scored, with the reason."""
 
     name: str
     reason: str
@@ -193,21 +193,21 @@ class Excluded:
 
 
 class Constant(Excluded):
-    """An activation call on parameters and buffers alone: the same for every batch, and so no call of the data."""
+    """An activation call on parameters and buffers alone, which is the same for every batch."""
 
 
 class Undecided(Excluded):
-    """An activation call that is skipped because how to score it is ambiguous; a warning names it."""
+    """An activation call that is skipped because its samples or channels are ambiguous; a warning names it."""
 
 
 class Observation(NamedTuple):
     """A call with its pooled input and output, both of shape (n, channels), float32 or float64, on the device.
 
-    ``sparsity``, if requested, holds the fractions of entries with ``|x| <= 1e-3`` of the input and of the output
+    ``sparsity``, if requested, holds the fractions of entries with ``|x| <= 1e-3`` in the input and in the output
     before pooling: two tensors of shape (), float64, on the device. ``weight`` is the number of samples that these
-    fractions cover, or of tokens if padding was left out. ``rounding`` holds, for each channel of the input and of the
-    output, how far rounding moves a value (:func:`affscore.pooling.rounding`), and ``entries`` of how many entries each
-    value is the mean.
+    fractions cover, or of tokens if padding was left out. ``rounding`` holds the size of rounding errors in each
+    channel of the input and of the output (:func:`affscore.pooling.rounding`). ``entries`` is the number of entries
+    averaged in each value.
     """
 
     call: Call

@@ -1,24 +1,24 @@
-"""Activations that a network spells out in arithmetic, such as ``x * torch.sigmoid(x)``: where they begin and end.
+"""Find activations that a network computes by arithmetic, such as ``x * torch.sigmoid(x)``, with their start and end.
 
-Element-wise operators that start from one tensor, the *root*, form a chain: each of their outputs is a function of the
-root alone, entry by entry. Parameters and constants may take part. A second tensor that depends on the data ends the
+Element-wise operators that start from one tensor, the *root*, form a chain: each of their outputs is an element-wise
+function of the root alone. Parameters and constants may take part. A second tensor that depends on the data ends the
 chain (in ``a * sigmoid(b)`` the sigmoid is a gate on another tensor), as does an operator that mixes entries.
 
-Each operator of a chain also runs on a grid of numbers, so a tensor carries the function that it is of each of its
+Each operator of a chain also runs on a grid of numbers. So each tensor carries its values as a function of each of its
 *dominators*, the tensors on all paths from the root to it (:mod:`affscore.grid`).
 
 A chain is one activation. It starts at the last tensor common to all paths before the first non-affine operator and
-ends at the first tensor used outside the chain. Affine operators at either end belong to the layers around it, so
-``relu(x + 3) / 6`` is the relu of ``x + 3``. An activation of another one's output is a call of its own, unless both
-outputs are combined later, as in Mish, ``x * tanh(softplus(x))``.
+ends at the first tensor used outside the chain. Affine operators at either end belong to the adjacent layers, so
+``relu(x + 3) / 6`` is the relu of ``x + 3``. An activation of the output of another activation is a separate call,
+unless both outputs are combined later, as in Mish, ``x * tanh(softplus(x))``.
 
-So a clamp or a power of an activation's output belongs to its chain. A skip connection is the exception: a sum with the
-start of the chain is left out, unless it is a known function: in ``x + relu(x)`` the call is that of the ReLU.
+So a clamp or a power of an activation's output belongs to its chain. Skip connections are the exception: a sum with the
+start of the chain is left out unless it is a known function. In ``x + relu(x)`` the call is that of the ReLU.
 
 A chain is named after the known function that it equals on the grid, or else after its operators: ``elementwise[relu,
-pow]``, ``sin``. ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU. Arithmetic without an operator of the registry is no
-activation where it belongs to a statistic or a comparison: only its sums, means and the like are used (``x ** 2`` in a
-variance), perhaps beside it (``exp`` in a softmax), or it is computed from one of these.
+pow]``, ``sin``. ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU. Arithmetic without an operator of the registry is not an
+activation if it belongs to a statistic or a comparison: if only its sums, means and similar reductions are used
+(``x ** 2`` in a variance), possibly together with it (``exp`` in a softmax), or if it is computed from a reduction.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from affscore.torch_internals import TensorWeakRef, WeakTensorKeyDictionary, sto
 
 __all__ = ["Chains", "Node", "Span"]
 
-_MOST = 16  # dominators of a kind that are followed: time and memory would grow with their square
+_MOST = 16  # the number of dominators tracked of each kind, because time and memory grow with its square
 _GATES = ("sigmoid", "hardsigmoid")
 _OUTSIDE = {"statistic", "else"}  # uses outside the chain
 _SUMS = ("add", "sub", "rsub")
@@ -51,7 +51,7 @@ _STATISTICS = {
 
 
 class Bend(NamedTuple):
-    """A non-affine operator: when and where it ran, its name, and whether it is in the registry, and there a gate."""
+    """A non-affine operator: its place in the pass, its module, its name, and whether it is registered and a gate."""
 
     place: int
     module: str
@@ -61,7 +61,7 @@ class Bend(NamedTuple):
 
 
 class Shadow(NamedTuple):
-    """A tensor as a function of a dominator: its values on the grid, None if unknown, and the operators between."""
+    """A tensor as a function of a dominator: its values on the grid (None if unknown), and the operators in between."""
 
     values: Tensor | None = GRID
     bends: tuple[Bend, ...] = ()
@@ -71,11 +71,12 @@ class Shadow(NamedTuple):
 class Node:
     """A tensor in a chain, without the tensor itself. Its copies and views share its node.
 
-    ``shadows`` holds the function that it is of its dominators, the root first; a root has none. ``bend`` is the
-    operator that computed it from its ``inputs``, if that is not affine; otherwise ``affine_of`` is the node of the
-    last one before it, if there is one. ``numeric`` is False for booleans and for masks cast to numbers. ``records``
-    maps shapes to what a call needs of it. ``uses`` says what uses it: the ``chain``, an activation of the
-    ``registry``, a ``statistic``, or something ``else``. ``statistic_of`` is what a root is the statistic of.
+    ``shadows`` maps each dominator, the root first, to the tensor as a function of it; a root has none. ``bend`` is the
+    operator that computed the tensor from its ``inputs``, if that operator is not affine; otherwise ``affine_of`` is
+    the node of the last non-affine operator before it, if any. ``numeric`` is False for booleans and for masks cast to
+    numbers. ``records`` maps shapes to pooled records. ``uses`` holds the uses of the tensor: the ``chain``, an
+    activation of the ``registry``, a ``statistic``, or anything ``else``. ``statistic_of`` holds the nodes from which a
+    root was reduced.
     """
 
     shadows: dict[Node, Shadow] = field(default_factory=dict)
@@ -96,22 +97,22 @@ class Node:
 
     @property
     def base(self) -> Node:
-        """The node that this one is an affine function of, or this one."""
+        """The node of which this node is an affine function, or this node itself."""
         return self.affine_of or self
 
     @property
     def affine(self) -> bool:
-        """Whether it is an affine function of the root."""
+        """Whether the tensor is an affine function of the root."""
         return not self.shadow(self.root).bends
 
     @property
     def active(self) -> bool:
-        """Whether it is an activation of the registry, or a function of one."""
+        """Whether the tensor is the output of a registered activation, or a function of such an output."""
         return any(bend.registered for bend in self.shadow(self.root).bends)
 
     @property
     def started(self) -> bool:
-        """Whether an activation that ends here can start: at a tensor that was recorded."""
+        """Whether an activation that ends here has a possible start, which is a dominator that was recorded."""
         return any(node.records for node in self.shadows)
 
     def shadow(self, start: Node) -> Shadow:
@@ -120,7 +121,7 @@ class Node:
 
 
 class Span(NamedTuple):
-    """A non-affine part of a chain, its last operator, its name, whether it is a gate, whether its name is known."""
+    """A non-affine part of a chain: its ends, last operator and name, whether it is a gate and a known function."""
 
     start: Node
     end: Node
@@ -142,8 +143,8 @@ class Step(NamedTuple):
 class Chains:
     """The chains of one forward pass.
 
-    ``constant`` tells whether a tensor is independent of the data. ``record`` returns what a call needs of a tensor; it
-    is called before the operator, which may overwrite its input.
+    ``constant`` returns whether a tensor is independent of the data. ``record`` returns the pooled record of a tensor;
+    it is called before the operator, which may overwrite its input.
     """
 
     def __init__(self, constant: Callable[[Tensor], bool], record: Callable[[Tensor], Any]) -> None:
@@ -153,7 +154,7 @@ class Chains:
         self._nonaffine: list[Node] = []  # the nodes that are not affine in their roots, in order
 
     def _node(self, tensor: Tensor) -> Node:
-        """The node of a tensor; a new root if it has none or was overwritten since."""
+        """The node of a tensor; a new root if it has no node or was overwritten."""
         node, version = self.nodes.get(tensor, (None, 0))
         if node is None or version != self._written[storage_key(tensor)]:
             node = self._set(tensor, Node(tensor=TensorWeakRef(tensor)))
@@ -164,7 +165,7 @@ class Chains:
         return node
 
     def _record(self, tensor: Tensor) -> None:
-        """Record a tensor, and its root if that was not overwritten."""
+        """Record a tensor, and its root unless the root was overwritten."""
         node = self._node(tensor)
         origin = node.root.tensor() if node.root.tensor else None
         for each, value in ((node, tensor), (node.root, origin)):
@@ -186,7 +187,7 @@ class Chains:
         return step
 
     def after(self, step: Step, out: Any, module: str, place: int) -> None:
-        """Go on with the chain of the operands, or record that they are used outside it."""
+        """Extend the chain of the operands, or record that they are used outside it."""
         out = out[0] if step.activation and isinstance(out, tuple) else out
         name, nodes = step.operator.name, list(dict.fromkeys(step.nodes))
         if step.operator.writes:
@@ -197,7 +198,7 @@ class Chains:
         goes_on = (step.activation or step.operator.elementwise) and _alike(step)
         real = all(t.is_floating_point() or t.dtype == torch.bool for t in step.operands)
         if not (goes_on and real and isinstance(out, Tensor) and out.shape == step.operands[0].shape):
-            # What is only combined with its own statistic is a step of a normalisation, such as the exp of a softmax.
+            # A tensor combined only with its own statistic is a step of a normalisation, such as the exp of a softmax.
             measured = {each for node in nodes for each in node.root.statistic_of}
             for node in nodes:
                 node.uses.add("statistic" if name in _STATISTICS or node.base in measured else "else")
@@ -224,7 +225,7 @@ class Chains:
         self._set(out, node)
 
     def escape(self, tensors: Iterable[Tensor]) -> None:
-        """Record that these are used outside their chains."""
+        """Record that these tensors are used outside their chains."""
         for tensor in tensors:
             self._node(tensor).uses.add("else")
 
@@ -233,12 +234,12 @@ class Chains:
         for node in reversed(self._nonaffine):
             if not node.uses:
                 node.uses.add("else")
-            # A chain does not end in a comparison, but may end in its operands.
+            # A chain does not end in a comparison, but may end in the operands of a comparison.
             for each in node.inputs if node.uses & _OUTSIDE and not node.numeric else ():
                 each.uses.add("statistic")
             node.base.uses |= node.uses - {"chain"}
         bent = [x for x in self._nonaffine if x.bend and x.numeric and x.uses & _OUTSIDE]
-        # Arithmetic without an operator of the registry counts if more than a statistic or a comparison uses it.
+        # Arithmetic without an operator of the registry counts if it is used beyond statistics and comparisons.
         plain = {x for x in bent if x.started and "else" in x.uses and not x.active and not x.root.statistic_of}
         ends = [x for x in bent if x.active or x in plain]
         spans: dict[Node, Span] = {}
@@ -266,7 +267,7 @@ def _alike(step: Step) -> bool:
 
 
 def _same(operator: Operator, x: Tensor, out: Tensor) -> bool:
-    """Whether an operator returned its input: itself, a copy, or a view that keeps the order of the entries."""
+    """Whether an operator returned its input, as itself, a copy, or a view that keeps the order of the entries."""
     if operator.writes or not (x.is_floating_point() and out.is_floating_point()):
         return False
     if operator.name in (*_COPIES, *VIEWS):
@@ -290,7 +291,7 @@ def _shadows(step: Step, keeps: bool, bend: Bend) -> dict[Node, Shadow]:
     first, *others = step.nodes
     common = [x for x in (*first.shadows, first) if all(x is other or x in other.shadows for other in others)]
     affine, active = [x for x in common if x.affine], [x for x in common if x.active]
-    # An affine operator or one of the registry may be filled with the first value of slopes that will be learned.
+    # The equal entries of an affine or registered operator may be the initial values of slopes that are learned.
     run, shadows = on_grid(step.operator, step.operands, filled=not (keeps or step.activation)), {}
     for start in (affine[0], *affine[1:][-_MOST:], *active[-_MOST:]):
         operands = [node.shadow(start) for node in step.nodes]
@@ -301,14 +302,14 @@ def _shadows(step: Step, keeps: bool, bend: Bend) -> dict[Node, Shadow]:
 
 
 def _beside(span: Span) -> list[Node]:
-    """The activations in a sum with the start of the span, if that sum is not a known function."""
+    """The activations added to the start of the span, if the sum is not a known function."""
     parts = span.end.inputs if span.bend.name in _SUMS and span.function.startswith("elementwise[") else ()
     inside = [node.base for node in parts if not node.affine and node.base is not span.start.base]
     return inside if len(inside) < len(parts) and all(node.active for node in inside) else []
 
 
 def _span(start: Node, end: Node) -> Span:
-    """The part of a chain between two nodes; its function is empty if it is affine after all."""
+    """The part of a chain between two nodes; its function is an empty string if it turns out to be affine."""
     values, bends = end.shadows[start]
     last, registered = bends[-1], any(bend.registered for bend in bends)
     if len(bends) == 1 and last.registered:

@@ -1,17 +1,17 @@
-"""Which axis of an activation holds the channels: tracked from the layer that made them, never guessed.
+"""The axis of the channels in each activation: tracked from the layer that computed them, never guessed.
 
-A *layout* labels each axis of a tensor with what lies along it: the samples of the batch, or possibly these (``N``),
-the channels of the last layer (``C``), positions that share that layer's weights (``.``), or a mixture (``?``).
+A *layout* labels each axis of a tensor with its content: samples of the batch, or possibly samples (``N``), channels of
+the last layer (``C``), positions that share that layer's weights (``.``), or a mixture (``?``).
 A reshape may merge axes and split them again later, so an axis is stored as its factors, each a length and a label:
 the windows of a Swin block lie on an axis ``((4, "N"), (49, "."))``, and the channels of a shuffled convolution on two
 axes ``((8, "C"),)`` and ``((3, "C"),)`` until they are merged again.
 
-Layers decide where channels go: convolutions put them on axis 1, linear layers on the last. In a matrix product the
-axis of a learned weight becomes the channels; a matrix that is not learned, such as that of a graph, changes no label.
-Operators that keep, move, merge or split axes are tracked by the shapes. After any other operator, and after a sum of
-two tensors that disagree, the layout is unknown until the next layer. Operators that pick or join rows do the same to
-the numbers of the samples: the rows are the samples (``N``) while each is there once, in whatever order, and otherwise
-they are a selection, whose label (``#0``, ``#1``, ...) stands for its samples.
+Layers determine the axis of the channels: axis 1 for convolutions, the last axis for linear layers. In a matrix product
+the axis of a learned weight becomes the channels; a matrix that is not learned, such as that of a graph, changes no
+label. Operators that keep, move, merge or split axes are tracked by the shapes. After any other operator, and after a
+sum of two tensors whose layouts disagree, the layout is unknown until the next layer. Operators that select or join
+rows are also applied to the numbers of the samples: the rows are the samples (``N``) while each sample occurs once, in
+any order. Otherwise they are a selection, whose label (``#0``, ``#1``, ...) refers to its samples.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ VIEWS = {
 _UNKNOWN = {"as_strided", "diagonal", "take", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"}
 # Operators whose outputs all have the same layout.
 _MANY = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "max", "min"}
-# Operators that pick or join whole rows if they work along the first axis.
+# Operators that select or join whole rows if they act along the first axis.
 _ROWS = {"cat", "index", "index_select", "slice", "narrow", "repeat", "split", "split_with_sizes", "chunk"}
-# Operators that give each column rows of its own if they work along the first axis.
+# Operators that permute the rows of each column separately if they act along the first axis.
 _SORTS = {"sort", "topk", "gather", "scatter", "scatter_add", "scatter_reduce"}
-# Operators on several tensors, of which the first determines the layout.
+# Operators on several tensors, where the first tensor determines the layout.
 _BY_INDEX = {
     "gather", "index_select", "index", "index_add", "index_copy", "scatter", "scatter_add", "scatter_reduce",
     "grid_sampler_2d", "grid_sampler_3d", "masked_scatter", "index_put", "max_unpool2d", "max_unpool3d",
@@ -66,20 +66,20 @@ _BY_INDEX = {
 
 
 def _axis(length: int, label: str) -> Axis:
-    """An axis with one label. An axis of length 1 needs none, unless it is that of the channels."""
+    """An axis with one label. An axis of length 1 needs no label, unless it is the axis of the channels."""
     return ((length, label),) if length != 1 or label == "C" else ()
 
 
 def _label(axis: Axis) -> str | None:
-    """The label of an axis: ``?`` if it has several, None if it has none."""
+    """The label of an axis: ``?`` if it has several labels, None if it has no label."""
     labels = {label for _, label in axis}
     return None if not labels else labels.pop() if len(labels) == 1 else "?"
 
 
 def _sharing(axis: Axis, first: bool = False) -> Axis:
-    """An axis of a layer's input: its entries share the layer's weights, even if they were channels before.
+    """An axis of a layer's input after the layer: its entries share the layer's weights, even if they were channels.
 
-    Only the first axis may stay a mixture, of rows that need not be the samples.
+    Only the first axis may stay a mixture, whose rows need not be the samples.
     """
     if first and len(axis) == 1 and axis[0][1] == "?":
         return axis
@@ -87,7 +87,7 @@ def _sharing(axis: Axis, first: bool = False) -> Axis:
 
 
 def _resized(axis: Axis, length: int) -> Axis:
-    """An axis after slicing, padding or concatenation; of samples, some may be gone, or there more than once."""
+    """An axis after slicing, padding or concatenation; some samples may be missing or repeated afterwards."""
     label = _label(axis) or "."
     return axis if math.prod(n for n, _ in axis) == length else _axis(length, "?" if label[0] in "N#" else label)
 
@@ -123,7 +123,7 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
     """The layout after an element-wise operator on several tensors, or a concatenation."""
     if not layouts:
         return None
-    # A tensor without channels, such as the network's input, takes the layout of the features it is added to.
+    # A tensor without channels, such as the network's input, takes the layout of the features to which it is added.
     labelled = [layout for layout in layouts if any("C" in (_label(axis) or "") for axis in layout)] or layouts
     result = []
     for place, length in enumerate(shape):
@@ -138,21 +138,21 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
 
 
 def _either(labels: set[str]) -> str:
-    """The label of an axis that several tensors label."""
+    """The label of an axis from its labels in several tensors."""
     return "N" if "N" in labels else labels.pop() if len(labels) == 1 else "?" if labels else "."
 
 
 def _unlabelled(shape: Sequence[int]) -> Layout:
-    """The layout of a network's input, and of a layer's input about which nothing is known."""
+    """The layout of a network's input, and of any layer's input whose layout is unknown."""
     return (_axis(shape[0], "N"), *(_axis(length, ".") for length in shape[1:]))
 
 
 def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Layout:
-    """The layout of a layer's output: its channels on ``axis``, and the other axes as in its input."""
+    """The layout of a layer's output, with its channels on ``axis`` and the other axes as in its input."""
     if source is None or len(source) != len(shape):
         source = _unlabelled(shape)
     if shape[axis] == 1 and any("C" in str(each) for d, each in enumerate(source) if d not in (0, axis)):
-        # One output for each of the channels before, as in the gates of ECA: these stay the channels.
+        # A layer with one output for each earlier channel, as in the gates of ECA, keeps these channels.
         return tuple(() if d == axis else _resized(each, shape[d]) for d, each in enumerate(source))
     rest = [_resized(_sharing(each, not d), shape[d]) for d, each in enumerate(source)]
     return (*rest[:axis], _axis(shape[axis], "C"), *rest[axis + 1 :])
@@ -161,14 +161,14 @@ def _layer_output(source: Layout | None, shape: Sequence[int], axis: int) -> Lay
 class Channels:
     """The layouts of the tensors of one forward pass.
 
-    Tensors that are ``fixed`` have none. ``tokens`` is the number of tokens if some may be padding. The samples lie
-    along the first axis of the network's input.
+    ``fixed`` tensors have no layout. ``tokens`` is the number of tokens if some may be padding. The samples lie along
+    the first axis of the network's input.
     """
 
     def __init__(self, fixed: Fixed, tokens: int | None = None) -> None:
         self.fixed, self.tokens = fixed, tokens
         self._layouts = WeakTensorKeyDictionary()
-        self._selections: list[tuple[Tensor, int]] = []  # the samples of each row, -1 for none, and how many there are
+        self._selections: list[tuple[Tensor, int]] = []  # the sample of each row (-1 for none), the number of samples
 
     def layout(self, tensor: Tensor) -> Layout | None:
         """The layout of a tensor; None if it is unknown or not tracked."""
@@ -198,11 +198,11 @@ class Channels:
         return None, f"a reshape or a sum left the channels of {what} on {where}; channel_axis can say what to keep"
 
     def first(self, tensor: Tensor) -> set[str]:
-        """The labels along the first axis: none if it is unknown, and not just ``N`` if it holds more than samples."""
+        """The labels along the first axis: empty if it is unknown, and ``N`` alone if it holds only samples."""
         return {label for axis in (self.layout(tensor) or ())[:1] for _, label in axis}
 
     def samples_first(self, tensor: Tensor, batch: int) -> Tensor:
-        """The tensor with its samples alone on axis 0, if that axis holds them with more; a vector with one channel."""
+        """The tensor with only samples on axis 0, if axis 0 mixes them with positions; a vector gets one channel."""
         layout = self.layout(tensor)
         labels = [label for _, label in layout[0]] if layout else []
         if layout and len(labels) > 1 and labels.count("N") == 1 and (batch, "N") in layout[0]:
@@ -233,7 +233,7 @@ class Channels:
             self._layouts[result] = layout
 
     def _rows(self, tensor: Tensor) -> tuple[Tensor, int] | None:
-        """The number of the sample in each row, -1 for none, and how many samples there are; None if unknown."""
+        """The index of the sample in each row (-1 for none) and the number of samples; None if unknown."""
         axis = (self.layout(tensor) or ((),))[0]
         if len(axis) != 1:
             return None
@@ -243,7 +243,7 @@ class Channels:
         return self._selections[int(label[1:])] if label[0] == "#" else None
 
     def _picked(self, operator: Operator) -> tuple[Sequence[Tensor], int] | None:
-        """The samples of the rows of each output, for an operator that picks, repeats or joins rows."""
+        """The samples in the rows of each output, and their number, of an operator that selects or joins rows."""
         name, first = operator.name, operator.inputs[0] if operator.inputs else None
         if name not in _ROWS or first is None or not first.ndim:
             return None
@@ -270,7 +270,7 @@ class Channels:
         return ([out] if isinstance(out, Tensor) else out), rows[1]
 
     def _selection(self, rows: Tensor, many: int) -> Axis:
-        """An axis of rows with these samples: all samples, if each is there once."""
+        """An axis whose rows hold these samples; it holds all samples if each occurs once."""
         if len(rows) == many and torch.equal(rows.sort().values, torch.arange(many, device=rows.device)):
             return _axis(many, "N")
         self._selections.append((rows, many))
@@ -281,7 +281,7 @@ class Channels:
         name, args, operands = operator.name, operator.args, operator.inputs
         layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
         if torch.Tag.nondeterministic_seeded in operator.func.tags and shape and not layouts:
-            return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # noise, in rows of its own
+            return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # noise, not the samples
         if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
         old = self.layout(operands[0])
@@ -350,7 +350,7 @@ class Channels:
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
         """The layout of a matrix product: a weight's columns on the right, or rows on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
-        if left is None and not self.fixed(a) and self.fixed.learned(b):  # a linear layer spelled out
+        if left is None and not self.fixed(a) and self.fixed.learned(b):  # a linear layer written as a product
             left = _unlabelled(a.shape)
         if any(layout is None and not self.fixed(factor) for factor, layout in ((a, left), (b, right))):
             return None
@@ -369,6 +369,6 @@ class Channels:
         if len(shape) == 3:
             firsts = [layout[0] for layout in (left, right) if layout and layout[0]] or [_axis(shape[0], ".")]
             first = max(firsts, key=lambda axis: "N" in str(axis))
-            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # a weight for each, not one expanded
+            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # separate weights, not one expanded
             ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
         return (*ahead, rows, columns)

@@ -1,4 +1,4 @@
-"""Companion measures: what else changes between the input and the output of an activation.
+"""Companion measures: simpler statistics of the input and the output of an activation.
 
 The affinity-score paper compares its score with five simpler measures (its Table 2). They are computed here on the same
 pooled samples ``before`` and ``after`` of shape (n, d) as the score; row ``i`` of both belongs to sample ``i``.
@@ -16,15 +16,15 @@ r2                coefficient of determination of the linear regression of ``aft
 r2_held_out       the same when each sample is predicted by the regression fitted to all the others
 sparsity_before   fraction of the entries of the activation's input, before pooling, with ``|x| <= 1e-3``
 sparsity_after    the same for the output
-twin              the affinity score of ``before`` with its linear twin, straight lines with the means and variances of
-                  ``after`` (:func:`linear_twin`), under the covariance of the run; takes as long as the score
+twin              the affinity score of ``before`` with its linear twin (:func:`linear_twin`), under the covariance
+                  estimate of the run; takes as long as the score
 ================  =====================================================================================
 
 :func:`sign_entropy` measures how mixed the signs of a call's input are before pooling.
 
 An undefined measure is NaN, never 0 or 1: ``cka`` if a cloud does not vary, both ``r2`` if ``after`` does not vary,
 ``twin`` if no channel varies in both, entropies if d = 1 (one value has no histogram). "Does not vary"
-means, as in the score, no more than by rounding in the precision of the samples.
+means, as for the score, that the samples vary only by rounding in their dtype.
 
 References
 ----------
@@ -53,16 +53,16 @@ MEASURES = (
     "cka", "entropy_change", "entropy_before", "entropy_after", "norm", "norm_per_sample", "r2", "r2_held_out",
     "sparsity_before", "sparsity_after", "twin",
 )  # fmt: skip
-#: Measures of the activations before pooling; :func:`affscore.signature` takes them while the network runs.
+#: Measures of the activations before pooling; :func:`affscore.signature` computes them while the network runs.
 UNPOOLED = ("sparsity_before", "sparsity_after")
 
-# Regressions ignore directions in which the inputs vary by less than this fraction of the largest. Its square is still
-# far above the rounding of a Gram matrix.
+# Regressions ignore directions in which the inputs vary by less than this fraction of the largest variation. Its square
+# is still far above the rounding of a Gram matrix.
 _LEAST = 1e-6
 
 
 def check_names(names: bool | Sequence[str], argument: str = "companions") -> tuple[str, ...]:
-    """The measures that an argument asks for: True is all, False none, else names; in the order of MEASURES.
+    """The names of the requested measures, in the order of MEASURES; True requests all of them, False none.
 
     >>> check_names(["r2", "cka"]), check_names(False)
     (('cka', 'r2'), ())
@@ -88,21 +88,21 @@ def measure(
     Parameters
     ----------
     before, after
-        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. Computed in float64.
+        Arrays or tensors of the same shape (n, d) or (n,), n >= 2, of any real dtype. All arithmetic is in float64.
     names
-        Some of :data:`MEASURES`, or True for all. Sparsities are skipped: pooled values do not show them.
+        Names from :data:`MEASURES`, or True for all. Sparsities are skipped, because pooling hides zeros.
     covariance
-        For ``twin``, as in :func:`affscore.affinity_score`.
+        The covariance estimate for ``twin``, as in :func:`affscore.affinity_score`.
 
     Returns
     -------
     dict
-        A float for each name but those skipped, in the order of :data:`MEASURES`; NaN where the measure is undefined.
+        A float for each name that is not skipped, in the order of :data:`MEASURES`; NaN if the measure is undefined.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`affscore.affinity_score` for the samples, and for an unknown name.
+        If the samples are invalid, as in :func:`affscore.affinity_score`, or a name is unknown.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def measure(
 
 
 def linear_twin(before: Any, after: Any) -> Any:
-    """The inputs with each channel shifted and scaled to the mean and the variance of that channel of the outputs.
+    """The inputs, with each channel shifted and scaled to the mean and variance of the same channel of the outputs.
 
-    A layer whose channels were straight lines, rising or flat, would have these outputs. With few samples and shrinkage
-    they score below 1, so a call is non-linear if it scores below its twin by more than chance. The
-    book's chapter ``theory`` says how to read it. Arguments and errors are those of :func:`affscore.affinity_score`;
-    the result is float64 of shape (n, d), a tensor for tensors.
+    A layer that applies a non-decreasing affine function to each channel would have these outputs. With few samples and
+    shrinkage they score below 1, so a call is non-linear if it scores below its twin by more than chance. The book's
+    chapter ``theory`` explains the comparison. Arguments and errors are those of :func:`affscore.affinity_score`; the
+    result is float64 of shape (n, d), a tensor for tensors.
 
     >>> x = np.array([[0.0, -1.0], [2.0, 1.0]])
     >>> linear_twin(x, np.maximum(x, 0))
@@ -153,19 +153,19 @@ def linear_twin(before: Any, after: Any) -> Any:
 
 
 def sign_entropy(before: Any, axis: int = 1) -> float:
-    """Entropy of the sign of an activation's input, the mean over its channels, in bits between 0 and 1.
+    """Entropy of the sign of an activation's input, averaged over its channels, in bits between 0 and 1.
 
-    A channel whose input is positive with share p has ``-p log2 p - (1 - p) log2(1 - p)``: 0 where a ReLU is the
-    identity or 0 on all samples, 1 where half of the inputs are positive. EASIER and NEPENTHE first make those layers
-    affine in which it is smallest. A signature does not include it, because it needs the input before pooling. The
-    book's chapter ``uses`` compares it with the score.
+    A channel in which a fraction p of the inputs is positive has ``-p log2 p - (1 - p) log2(1 - p)``: 0 if a ReLU is
+    the identity or 0 on all samples, 1 if half of the inputs are positive. EASIER and NEPENTHE first linearise the
+    layers with the smallest entropy. A signature does not include the entropy, because it needs the input before
+    pooling. The book's chapter ``uses`` compares it with the score.
 
     Parameters
     ----------
     before
-        Array or tensor of any real dtype with at least two axes, as the activation gets it: (n, channels, H, W).
+        The activation's input, an array or tensor of any real dtype with at least two axes: (n, channels, H, W).
     axis
-        The axis of the channels; the shares are over all others.
+        The axis of the channels; fractions are taken over all other axes.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _squares(x: Any, axis: int | None = None) -> Any:
 
 
 def _cka(x: Any, y: Any) -> float:
-    """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, by the smaller of the products."""
+    """|Y^T X|^2 / (|X^T X| |Y^T Y|) in Frobenius norms, for centred samples, from the smaller products."""
     if not bool(x.any()) or not bool(y.any()):
         return math.nan
     n, d = x.shape
@@ -219,7 +219,7 @@ def _entropy(value: Any) -> float:
         return math.nan
     value = to_numpy(double(value))
     low, high = value.min(axis=1, keepdims=True), value.max(axis=1, keepdims=True)
-    # Halved first, because the difference of two large values may overflow.
+    # The values are halved first, because the difference of two large values may overflow.
     width = high / 2 - low / 2
     position = (value / 2 - low / 2) / np.where(width > 0, width, 1.0)
     bins = np.minimum((position * d).astype(np.int64), d - 1) + np.arange(n)[:, None] * d
@@ -238,8 +238,8 @@ def _norm(x: Any, y: Any) -> tuple[float, float]:
 def _r2(x: Any, y: Any) -> tuple[float, float]:
     """In-sample and leave-one-out R2 for centred samples, averaged over the channels of y that vary.
 
-    The regression of y on x with an intercept leaves residuals ``B y``; the regression fitted without sample i misses
-    it by ``(B y)_i / B_ii``, so no second fit is needed.
+    The regression of y on x with an intercept has the residuals ``B y``. The regression fitted without sample i has the
+    residual ``(B y)_i / B_ii`` there, so no second fit is needed.
     """
     x, y = x[:, x.any(axis=0)], y[:, y.any(axis=0)]
     if not y.shape[1]:
@@ -277,7 +277,7 @@ def _residuals(x: Any, y: Any) -> tuple[Any, Any]:
     values, vectors = values[:-1], vectors[:, :-1]
     cut = _LEAST**2 * values[-1]
     absent = values <= cut
-    # If no direction is absent the common factor r cancels, and the smaller it is the better.
+    # If no direction is absent, the common factor r cancels, and a smaller r is more accurate.
     ridge = cut * (0.1 if bool(absent.any()) else 1e-8)
     shrunk = ridge / (xp.where(absent, 0.0, values) + ridge)
     return vectors @ (shrunk[:, None] * (vectors.T @ y)), xp.square(vectors) @ shrunk

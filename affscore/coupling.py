@@ -1,4 +1,4 @@
-"""Exact optimal transport between two clouds of n samples with equal weights: an assignment."""
+"""Exact optimal transport between two clouds of n samples with equal weights, which is an assignment problem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["partners"]
 def partners(source: Any, target: Any) -> Any:
     """The optimal assignment: target[result[i]] is the partner of source[i].
 
-    ``target`` may have fewer coordinates than ``source``: the others are 0. Shape (n,), of the kind of ``source``.
+    ``target`` may omit trailing coordinates that are 0. The result has shape (n,), and is a tensor if ``source`` is.
     """
     source, target = constant_of(source), constant_of(target)
     xp = namespace(source)
@@ -38,12 +38,12 @@ def squared_distances(source: Any, target: Any) -> Any:
 def optimal_partners(cost: np.ndarray) -> np.ndarray:
     """The column assigned to each row at minimal total cost. Overwrites ``cost``."""
     nearest = cost.argmin(axis=1)
-    # If the rows' cheapest columns are all different, nothing can be cheaper.
+    # If the cheapest columns of the rows all differ, they are optimal.
     if len(np.unique(nearest)) == len(nearest):
         return nearest
     from scipy.optimize import linear_sum_assignment  # takes half a second to import
 
-    # Subtracting potentials keeps the optimum and gives the solver a head start, most of all near the identity.
+    # Subtracting potentials keeps the optimum and speeds the solver up, most of all near the identity.
     cost -= cost.min(axis=0)
     cost -= cost.min(axis=1, keepdims=True)
     return linear_sum_assignment(cost)[1]

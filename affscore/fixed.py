@@ -1,4 +1,4 @@
-"""Which tensors of a pass do not depend on the batch."""
+"""Tracks the tensors of a pass that do not depend on the batch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Fixed", "all_dense"]
 
 
 class Fixed:
-    """Where the tensors of a pass come from that do not depend on the batch.
+    """The origins of the tensors of a pass that do not depend on the batch.
 
-    A tensor is *fixed* if it is computed only from a network's parameters, buffers and other attributes. A tensor made
-    from nothing (``arange``, ``zeros_like``), but not at random, is *constant* as well. It is not fixed because kernels
-    that no dispatcher sees write their results into such tensors. Once data is written into a tensor, no tensor on its
-    memory is constant any more.
+    A tensor is *fixed* if it is computed only from a network's parameters, buffers and other attributes. Fixed tensors
+    are *constant*, and so are tensors created without inputs (``arange``, ``zeros_like``) and not at random. The latter
+    are not fixed, because kernels outside the dispatcher write their results into such tensors. Once data is written
+    into a tensor, no tensor on its storage is constant.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -31,7 +31,7 @@ class Fixed:
         self._written: dict[int, Any] = {}  # storages that data was written into, kept alive
 
     def origin(self, tensor: Tensor) -> str | None:
-        """``parameter``, ``buffer`` or ``nothing``; None if a tensor depends on the batch."""
+        """The origin of a tensor, ``parameter``, ``buffer`` or ``nothing``; None if it depends on the batch."""
         written = self._written and storage_key(tensor) in self._written
         return None if written else self._origins.get(tensor)
 
@@ -39,20 +39,20 @@ class Fixed:
         return self.origin(tensor) in ("parameter", "buffer")
 
     def constant(self, tensor: Tensor) -> bool:
-        """Whether a tensor is fixed or made from nothing."""
+        """Whether a tensor is fixed or created without inputs."""
         return self.origin(tensor) is not None
 
     def learned(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a parameter, or computed from one and nothing but fixed tensors."""
+        """Whether a tensor is a parameter, or computed from a parameter and otherwise only fixed tensors."""
         return self.origin(tensor) == "parameter"
 
     def of(self, operator: Operator) -> bool:
-        """Whether an operator works on fixed tensors alone, and writes no random numbers into them."""
+        """Whether an operator has only fixed inputs and writes no random numbers into them."""
         random = torch.Tag.nondeterministic_seeded in operator.func.tags
         return bool(operator.inputs) and all(map(self, operator.inputs)) and not (random and operator.writes)
 
     def follow(self, operator: Operator, out: Any, fixed: bool) -> None:
-        """Record an operator's outputs; ``fixed`` is what :meth:`of` said before it ran."""
+        """Record an operator's outputs; ``fixed`` is the result of :meth:`of` before it ran."""
         blank = operator.name.endswith("_like") or operator.name.startswith("new_")
         random = torch.Tag.nondeterministic_seeded in operator.func.tags
         if fixed:

@@ -1,6 +1,6 @@
-"""One watched pass of a network over a batch, whole or in pieces, on the network's device.
+"""One traced pass of a network over a batch, whole or in pieces, on the network's device.
 
-Afterwards the caller's settings (training modes of modules, TF32) are restored, even after an error.
+The caller's settings (training modes of modules, TF32) are restored afterwards, even after an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Forward", "Inputs", "evaluating", "inputs_of", "length", "tf32"]
 # Threads share training modes and TF32, so they take turns.
 _ONE_PASS = threading.RLock()
 
-#: A network's input: tensors by the names of arguments. The name of a single one is "".
+#: A network's input: a mapping from argument names to tensors. A single positional tensor has the name "".
 Inputs = dict[str, Tensor]
 
 
@@ -70,16 +70,16 @@ def _check_mask(mask: Tensor, index: int) -> None:
 
 
 def length(inputs: Inputs) -> int:
-    """Number of samples."""
+    """The number of samples."""
     return len(next(iter(inputs.values())))
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode in the block; afterwards each module has its old training flag.
+    """Set evaluation mode within the block and restore each module's training flag afterwards.
 
-    A module with its own ``train``, which may merge weights for instance, is restored by that method. Its weights
-    are then copied back, because adding and subtracting leaves rounding errors.
+    A module with its own ``train`` method, which may merge weights, is restored by that method. Its weights are then
+    copied back, because adding and subtracting leaves rounding errors.
     """
     before = {module: module.training for module in model.modules()}
     special = [module for module in before if type(module).train is not nn.Module.train]
@@ -100,14 +100,14 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Allow or forbid TF32 in the block: its ten bits of mantissa show in the second decimal of some scores.
+    """Allow or forbid TF32 within the block. Its ten bits of mantissa change the second decimal of some scores.
 
-    Of PyTorch's two interfaces this sets the older one, so that a network may read either; both are restored at the
-    end. CPUs multiply in float32.
+    PyTorch has two interfaces for this setting. The older one is set, so that a network may read either; both are
+    restored at the end. CPUs multiply in float32.
     """
     backends: Any = torch.backends
     older: list[tuple[Any, ...]] = []
-    # If the caller mixed both interfaces, the older one cannot be read; it is left alone.
+    # If the caller mixed both interfaces, the older one cannot be read and is left unchanged.
     with suppress(RuntimeError):
         older.append((setattr, backends.cudnn, "allow_tf32", backends.cudnn.allow_tf32))
     with suppress(RuntimeError):
@@ -129,7 +129,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
-    """One pass at a time in this process; ValueError if a weight or a training mode changed in the block."""
+    """Allow one pass at a time in this process; raise ValueError if the block changes a weight or a training mode."""
 
     def state() -> list[Any]:
         weights = [(p.data_ptr(), version(p)) for p in model.parameters()]
@@ -157,7 +157,7 @@ class Forward:
             stack.enter_context(tf32(self.settings.precision == "tf32"))
             if torch.amp.is_autocast_available(self.device.type):  # the caller's autocast is overridden
                 bf16 = self.settings.precision == "bf16"
-                # Without its cache: this trace could not follow weights that were cast in an earlier piece.
+                # The cache is off, because this trace could not track weights that an earlier piece had cast.
                 cast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16, cache_enabled=False)
                 stack.enter_context(cast)
             return _joined([self._run(part) for part in _parts(inputs, self.settings.micro_batch)])
@@ -184,7 +184,7 @@ class Forward:
 
     def _on_device(self, value: Tensor) -> Tensor:
         moved = value.to(self.device, non_blocking=True)
-        # Only the input: convolutions keep its layout, so the weights need no change.
+        # Only the input is converted: convolutions keep its layout, so the weights need no change.
         if self.settings.channels_last and value.ndim == 4:
             moved = moved.contiguous(memory_format=torch.channels_last)
         # The network may overwrite its input, but not the caller's batch.
@@ -202,7 +202,7 @@ def _joined(pieces: list[Trace]) -> Trace:
     """The traces of the pieces as one trace of the whole batch."""
     if len(pieces) == 1:
         return pieces[0]
-    # A call on a table whose length equals that of one piece by chance is excluded by a piece of another length.
+    # A table may have the length of one piece by chance. A piece of another length excludes its call.
     excluded = {item.name: item for found in pieces for item in found.excluded}
     kept = [[o for o in found.observations if o.call.name not in excluded] for found in pieces]
     if len({tuple(o.call.name for o in observations) for observations in kept}) > 1:

@@ -12,13 +12,13 @@ from torch import Tensor
 
 __all__ = ["Pooled", "entries_of", "pool", "pooled", "rounding", "sparsity", "token_axis"]
 
-ZERO = 1e-3  # what counts as zero for the sparsity
+ZERO = 1e-3  # the sparsity counts entries up to this magnitude
 PIECE = 1 << 16
 
 
 class Pooled(NamedTuple):
-    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and of how
-    many entries each value is the mean."""
+    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and the
+    number of entries averaged in each value."""
 
     values: Tensor
     rounding: Tensor
@@ -28,9 +28,9 @@ class Pooled(NamedTuple):
 
 
 def pooled(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, zeros: bool = False) -> Pooled | str:
-    """Pool a tensor with its channels along ``axis``, or say why its tokens are unknown; see :func:`pool`.
+    """Pool a tensor with its channels along ``axis`` (:func:`pool`), or return the reason why its tokens are unknown.
 
-    ``zeros`` says whether they are counted. A vector has no tokens to which a ``mask`` could apply.
+    If ``zeros`` is True, zeros are counted. A ``mask`` does not apply to a vector, which has no tokens.
 
     >>> pooled(torch.zeros(2, 3, 8), "spatial", axis=1, zeros=True).zeros.item()
     1.0
@@ -50,10 +50,10 @@ def pooled(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, zer
 
 
 def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tuple[int | None, str]:
-    """The axis of an activation's tokens, None if it is a vector, and ``""`` or the reason why it is unknown.
+    """The axis of an activation's tokens, or None for a vector, and ``""`` or the reason why the axis is unknown.
 
-    ``shape`` is the activation's, with the batch first, ``axis`` that of its channels; ``tokens`` is the number of
-    tokens, padding included, None if unknown.
+    ``shape`` is the shape of the activation, with the batch first, and ``axis`` the axis of its channels. ``tokens`` is
+    the number of tokens including padding, or None if unknown.
 
     >>> token_axis((8, 5, 16), axis=2, tokens=5), token_axis((8, 16), axis=1, tokens=5)
     ((1, ''), (None, ''))
@@ -70,16 +70,16 @@ def token_axis(shape: Sequence[int], axis: int, tokens: int | None = None) -> tu
 
 
 def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None) -> Tensor:
-    """The samples in activations of shape (n, ...) whose channels lie along ``axis``.
+    """Pool activations of shape (n, ...), whose channels lie along ``axis``, to samples.
 
-    ``kind`` is a pool of :class:`affscore.settings.Settings`. The samples have shape (n, channels), and for
+    ``kind`` is a ``pool`` of :class:`affscore.settings.Settings`. The samples have shape (n, channels), or for
     ``"tokens"`` (positions of all samples, channels). ``"trailing"`` averages over the last axis of 3-dimensional and
-    the last two of 4-dimensional tensors, wherever the channels are, and flattens the rest.
+    the last two axes of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
     ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` takes no mask. ``along`` is the
-    axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; a vector has none. Averages
-    are taken in float64 (in float32 on a device that has no float64), so that they are as exact as the activations;
-    entries that are not averaged stay float64 or become float32.
+    axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; it is None for a vector.
+    Averages are computed in float64 (in float32 on a device without float64), so that they are as exact as the
+    activations; entries that are not averaged stay float64 or become float32.
 
     >>> tokens = torch.arange(12.0).reshape(1, 2, 6)                 # (n, tokens, channels)
     >>> pool(tokens, "spatial", axis=2).shape, pool(tokens, "trailing", axis=2).shape
@@ -95,7 +95,7 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
         return rows.to(wide, copy=True).reshape(-1, tensor.shape[axis])
     dims = _averaged(tensor, kind, axis)
     if not dims:
-        # A copy: the tensor itself may be overwritten in place by the next layer.
+        # Copied, because the next layer may overwrite the tensor in place.
         return tensor.to(wide, copy=True).flatten(1)
     if along is None:
         return _mean(tensor, dims)
@@ -112,7 +112,7 @@ def _mean(tensor: Tensor, dims: Sequence[int]) -> Tensor:
     if tensor.device.type != "cpu":
         return tensor.mean(dim=list(dims), dtype=_double(tensor)).flatten(1)
     single = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float32)
-    # NumPy widens while it adds, five times as fast as PyTorch, which copies first.
+    # NumPy converts to float64 while it adds, five times as fast as PyTorch, which copies the tensor first.
     mean = single.detach().resolve_neg().numpy().mean(axis=tuple(dims), dtype=np.float64)
     return torch.from_numpy(mean).flatten(1)
 
@@ -135,7 +135,7 @@ def _averaged(tensor: Tensor, kind: str, axis: int) -> list[int]:
 def entries_of(
     tensor: Tensor, pooled: Tensor, kind: str, mask: Tensor | None = None, along: int | None = None
 ) -> float:
-    """How many entries a value of ``pooled`` is the mean of, in the sample with most padding, which does not count.
+    """The number of entries averaged in a value of ``pooled``, without padding; the minimum over the samples.
 
     >>> x = torch.zeros(2, 3, 8, 8)
     >>> entries_of(x, pool(x, "spatial", axis=1), "spatial")
@@ -150,11 +150,11 @@ def entries_of(
 def rounding(
     tensor: Tensor, pooled: Tensor, kind: str, axis: int, mask: Tensor | None = None, along: int | None = None
 ) -> Tensor:
-    """How far rounding moves a value of each channel of ``pooled``, which :func:`pool` made of ``tensor``.
+    """The size of rounding errors in each channel of ``pooled``, which :func:`pool` computed from ``tensor``.
 
-    It is half a unit in the last place, in the dtype of ``tensor``, of the root mean square of the channel's entries,
-    divided by the root of k for a mean of k entries (of the sample with most padding, which does not count). If single
-    entries are kept, only these count. Shape (channels,), float64 where the device has it.
+    It is ``eps / 2 * rms / sqrt(k)``, where eps belongs to the dtype of ``tensor``, rms is the root mean square of the
+    channel's entries, and k is :func:`entries_of`. If the pool keeps single entries, only these count. The result has
+    shape (channels,), in float64 where the device supports it.
 
     >>> x = torch.tensor([[[3.0, -3.0]], [[3.0, -3.0]]])                            # (n, channels, positions)
     >>> rounding(x, pool(x, "spatial", axis=1), "spatial", axis=1) * 2**24 * 2**0.5
@@ -164,7 +164,7 @@ def rounding(
     if averaged and mask is not None and along is not None:
         tensor = _kept(tensor, mask, along)
     half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(entries_of(tensor, pooled, kind, mask, along))
-    # Four samples are enough for the size of averages, and take less time than all.
+    # Four samples are enough for this root mean square, and faster than all.
     entries, dims = (tensor[:: math.ceil(len(tensor) / 4)], _averaged(tensor, kind, axis)) if averaged else (pooled, [])
     norm = torch.linalg.vector_norm(entries, dim=[0, *dims], dtype=_double(tensor)).flatten()
     return half * norm / math.sqrt(entries.numel() / len(norm))
@@ -182,7 +182,7 @@ def sparsity(tensor: Tensor, mask: Tensor | None = None, along: int | None = Non
         tensor = tensor.movedim(along, 1)[mask]
     if tensor.dtype not in (torch.float32, torch.float64) or tensor.device.type != "cpu":
         return torch.count_nonzero(tensor.abs() <= ZERO).double() / tensor.numel()
-    # In memory order, in pieces that fit the cache: NumPy counts three times as fast as PyTorch.
+    # In memory order and in pieces that fit the cache, NumPy counts three times as fast as PyTorch.
     order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
     flat = tensor.detach().permute(order).resolve_neg().numpy().reshape(-1)
     pieces = (flat[start : start + PIECE] for start in range(0, len(flat), PIECE))

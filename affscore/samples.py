@@ -1,7 +1,7 @@
-"""Samples are checked, centred and scaled before anything is computed from them.
+"""Checks, centring and scaling of samples, before anything is computed from them.
 
 All arithmetic is in float64, whatever the dtype of the input. Dividing by a power of two is exact and keeps squares
-from overflowing or underflowing. Arrays of NumPy and tensors of torch are handled alike (:mod:`affscore.arrays`).
+from overflowing or underflowing. NumPy arrays and torch tensors are handled alike (:mod:`affscore.arrays`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
     "rounding_of",
 ]  # fmt: skip
 
-#: In units of rounding, the variation up to which a channel, or a direction, is constant.
+#: A channel or direction that varies by at most this many units of rounding counts as constant.
 STILL = 8
 _DTYPES = (
     "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
@@ -27,7 +27,7 @@ _DTYPES = (
 
 
 def check_samples(value: Any, name: str) -> Any:
-    """``value`` as an (n, d) array or tensor of its own dtype, or an error that says what it should be."""
+    """Return ``value`` as an (n, d) array or tensor of its own dtype; raise ValueError or TypeError otherwise."""
     samples = _tensor(value, name) if is_tensor(value) else _array(value, name)
     if samples.ndim == 1:
         samples = samples[:, None]
@@ -72,8 +72,7 @@ def _tensor(value: Any, name: str) -> Any:
 
 
 def check_pair(x: Any, y: Any, names: tuple[str, str] = ("x", "y")) -> tuple[Any, Any]:
-    """Both as (n, d) arrays, or both as tensors if one is, of their own dtype, or an error that says what they should
-    be."""
+    """Return both values as in :func:`check_samples`, as tensors if one is; their shapes and devices must agree."""
     x, y = map(check_samples, (x, y), names)
     one, other = names
     if x.shape != y.shape:
@@ -111,9 +110,9 @@ def power_of_two(power: Any) -> Any:
 
 
 def rounding_of(value: Any) -> Any:
-    """Half a unit in the last place of the root mean square of each column: how far rounding moves its entries.
+    """The size of rounding errors in each column: half a unit in the last place of its root mean square.
 
-    It is that of the dtype of ``value``; whole numbers count as float64. Shape (d,), float64.
+    The unit is that of the dtype of ``value``; integers count as float64. The result is float64 of shape (d,).
 
     >>> rounding_of(np.array([[1.0, 8.0], [1.0, 8.0]], dtype=np.float32)) * 2**24
     array([1., 8.])
@@ -127,16 +126,16 @@ def rounding_of(value: Any) -> Any:
 
 
 def constant(spread: Any, rounding: Any) -> Any:
-    """Which channels count as constant: those whose samples leave the mean by at most :data:`STILL` times the rounding.
+    """The mask of constant channels: their samples differ from the mean by at most :data:`STILL` times the rounding.
 
-    This is the one rule, for arrays and for activations; ``rounding`` is that of :func:`rounding_of` or of
-    :func:`affscore.pooling.rounding`. :mod:`affscore.score` estimates how far rounding moves the score of the others.
+    The same rule holds for arrays and for activations; ``rounding`` comes from :func:`rounding_of` or
+    :func:`affscore.pooling.rounding`. :mod:`affscore.score` estimates how rounding changes the score of the others.
     """
     return spread <= STILL * rounding
 
 
 def centre(value: Any, rounding: Any = None) -> tuple[Any, Any, Any]:
-    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power they were divided by.
+    """Centred float64 samples of magnitude about 1, their mean, and the exponent of the power of two divided out.
 
     Channels that vary only by ``rounding``, by default that of the dtype, become exactly 0 (:func:`constant`).
     """
@@ -146,7 +145,7 @@ def centre(value: Any, rounding: Any = None) -> tuple[Any, Any, Any]:
     centred = wide * power_of_two(-outer)
     mean = xp.mean(centred, axis=0)
     centred -= mean
-    # For data far from 0 the first mean is itself rounded; a second pass removes the remainder.
+    # For data far from 0 the first mean is rounded itself; a second pass removes the remainder.
     rest = xp.mean(centred, axis=0)
     centred -= rest
     spread = largest_magnitude(centred)

@@ -1,4 +1,4 @@
-"""The affinity score: how close is ``y`` to being an affine image of ``x``?
+"""The affinity score: how close is ``y`` to an affine image of ``x``?
 
 The book's chapter ``theory`` explains every step. In short, for samples ``X`` and ``Y`` (row ``i`` of ``Y`` is
 the output for row ``i`` of ``X``), where ``S_Y`` is the covariance of ``Y``:
@@ -34,27 +34,27 @@ from affscore.samples import (
 
 __all__ = ["SHIFT", "affinity_score", "paired_affinity_score", "score_and_shift", "wasserstein2"]
 
-#: A score that rounding can move by more than this is no measurement: a signature leaves it out, a function warns.
+#: The largest change by rounding that a score may have. Beyond it a signature omits the score, and a function warns.
 SHIFT = 0.005
-# Where the distance is smaller, rounding of its square shows, and the map is computed more precisely.
+# Below this distance the rounding of its square matters, and the map is computed more precisely.
 _SMALL = 1e-2
 
 
 def score_and_shift(
     x: Any, y: Any, covariance: str, rounding: tuple[Any, Any], paired: bool = False, entries: float = 1.0
 ) -> tuple[Any, float]:
-    """The score of checked samples, and how far their rounding can have moved it.
+    """The score of checked samples, and the most by which rounding can have changed it.
 
-    ``rounding`` says how far rounding moves a value of each channel of x and of y, both of shape (d,), as
-    :func:`affscore.samples.rounding_of`; channels that vary by no more are left out, and so are, if it matters and
-    nothing is shrunk, directions in which x varies by no more. If the true score is 1, the square
-    of the distance that is measured is the sum over the channels of the variance of y's rounding, and of x's, as the
-    affine map stretches it. A larger distance is moved less, since squares add up.
+    ``rounding`` holds the size of the rounding errors in each channel of x and of y, both of shape (d,), as returned
+    by :func:`affscore.samples.rounding_of`. Channels that vary by no more than that are left out. Without shrinkage,
+    such directions of x are left out too, if they matter. If the true score is 1, the square of the measured distance
+    is the sum over the channels of the variance of y's rounding errors and of x's, stretched by the affine map. A
+    larger distance changes less, since squares add up.
 
-    ``entries`` is the number of entries of which a value of x is the mean. The rounding of many entries mostly cancels,
-    which ``rounding`` counts on; that of equal entries, such as a picture's background, does not. So where nothing is
-    shrunk, that of a single entry counts. Between the two a direction is left out or not, and what this changes counts
-    as moved by rounding.
+    ``entries`` is the number of entries averaged in a value of x. The rounding errors of many entries mostly cancel,
+    and ``rounding`` assumes this; those of equal entries, such as a picture's background, do not. Without shrinkage,
+    the rounding error of a single entry is therefore the limit below which a direction is left out. The difference
+    between the scores with this limit and with ``rounding`` counts as a change by rounding.
     """
     (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
     powers = zip(rounding, (power_x, power_y), strict=True)
@@ -66,7 +66,7 @@ def score_and_shift(
     mean, limits[0] = limits[0], limits[0] * (entries**0.5 if covariance == "empirical" else 1.0)
     distance, shift = _distance(x, y, spread, covariance, limits, paired)
     if shift > SHIFT and covariance == "empirical":
-        # Without shrinkage the map stretches directions in which x is only rounding to the spread of y.
+        # Without shrinkage the map stretches directions that hold only rounding errors of x to the spread of y.
         distance, shift = _distance(_without_rounding(x, limits[0]), y, spread, covariance, limits, paired)
         if entries > 1:
             other, _ = _distance(_without_rounding(x, mean), y, spread, covariance, limits, paired)
@@ -75,9 +75,9 @@ def score_and_shift(
 
 
 def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool) -> tuple[Any, float]:
-    """The distance of centred samples from the best affine image, and by how much rounding can have raised it."""
+    """The distance of centred samples from the best affine image, and the most that rounding can have added to it."""
     for precise in (False, True):
-        # Without shrinkage the smallest directions count as much as others, and so do their digits.
+        # Without shrinkage the smallest directions count as much as the others, so their digits matter too.
         exact = precise or covariance == "empirical" or x.shape[1] < 2 * len(x)
         inside_x, inside_y, _ = coordinates(x, y, precise=exact)
         cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
@@ -91,7 +91,7 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
 
 
 def _image(x: Cloud, y: Cloud, z: Any, sigma: Any) -> Any:
-    """The images of the samples of x under the affine map ``A = Z Z^T``, in the coordinates that Z has."""
+    """The images of the samples of x under the affine map ``A = Z Z^T``, in the coordinates of Z."""
     samples = x.samples[:, : len(z)]
     if needs_gradient(samples, y.samples):
         from affscore.gradients import affine_image
@@ -101,7 +101,7 @@ def _image(x: Cloud, y: Cloud, z: Any, sigma: Any) -> Any:
 
 
 def _apart(image: Any, y: Any, spread: Any, paired: bool) -> Any:
-    """The distance of images and outputs, which may lack coordinates that are 0, in units of the outputs' spread."""
+    """The distance of images from outputs in units of the outputs' spread. ``y`` may omit coordinates that are 0."""
     xp, inside = namespace(image), y.shape[1]
     rows = slice(None) if paired else partners(image, y)
     square = xp.square(image[:, :inside] - y[rows]).sum() + xp.square(image[:, inside:]).sum()
@@ -109,10 +109,10 @@ def _apart(image: Any, y: Any, spread: Any, paired: bool) -> Any:
 
 
 def _without_rounding(x: Any, limit: Any) -> Any:
-    """Centred samples without the directions in which they vary by no more than rounding, as channels are left out.
+    """Centred samples without the directions in which they vary by no more than rounding.
 
-    Such directions are many where a layer has more channels than inputs. They are found with each channel in units of
-    its rounding.
+    A layer with more channels than inputs has many such directions. They are found after dividing each channel by its
+    rounding.
     """
     xp = namespace(x)
     unit = xp.where(limit > 0, limit, 1.0)
@@ -123,21 +123,21 @@ def _without_rounding(x: Any, limit: Any) -> Any:
 
 
 def _shift(distance: Any, spread: Any, z: Any, limit_x: Any, limit_y: Any) -> float:
-    """By how much rounding can have raised the distance, when the map is ``A = Z Z^T`` and tr S_Y is ``spread``."""
+    """The most that rounding can have added to the distance, for the map ``A = Z Z^T`` and tr S_Y = ``spread``."""
     xp = namespace(z)
     own, squares = xp.square(limit_y).sum(), xp.square(limit_x)
-    # The trace of A bounds how far A stretches anything, and is at hand.
+    # The trace of A bounds the factor by which A stretches a vector, and is cheap.
     shift = _part(distance, (own + squares.sum() * xp.square(z).sum() ** 2) / spread)
     if shift > SHIFT:
         stretched = (z @ (z.T @ z) * z).sum(axis=1)  # the diagonal of A^2
-        # In coordinates of the joint span channels have no axis of their own, and the mean over all stands for each.
+        # The coordinates of the joint span are not channels, so each of them gets the mean over all channels.
         through = squares @ stretched if len(z) == len(squares) else squares.mean() * stretched.sum()
         shift = _part(distance, (own + through) / spread)
     return shift
 
 
 def _part(distance: Any, square: Any) -> float:
-    """The part of a distance that is due to rounding, whose own distance has this square."""
+    """The part of a distance that is due to rounding, from the squared distance that rounding alone causes."""
     whole = float(distance)
     return whole - max(whole**2 - float(square), 0.0) ** 0.5
 
@@ -150,14 +150,14 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Any:
         kinds = " and ".join(sorted({str(value.dtype).removeprefix("torch.") for value in (x, y)}))
         advice = "subtract their means where they are made" if kinds == "float64" else "compute them in float64"
         warn(
-            f"x and y vary so little beside their size that rounding in {kinds} can have moved the score by "
+            f"x and y vary so little relative to their size that rounding in {kinds} can have changed the score by "
             f"{shift:.2g}; {advice}."
         )
     return score
 
 
 def _root(value: Any) -> Any:
-    """The root of a number that is not negative, with the derivative 0 at 0, where the true one is infinite."""
+    """The square root of a non-negative number, with derivative 0 at 0, where the true derivative is infinite."""
     xp = namespace(value)
     return xp.where(value > 0, xp.sqrt(xp.where(value > 0, value, 1.0)), 0.0)[()]
 
@@ -166,7 +166,7 @@ def _root(value: Any) -> Any:
 def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     """The affinity score of ``y`` with respect to ``x`` (equation 5 of the paper).
 
-    The book's chapter ``theory`` explains it, ``blind_spots`` shows what it does not see.
+    The book's chapter ``theory`` explains the score, and ``blind_spots`` shows its limits.
 
     Parameters
     ----------
@@ -175,16 +175,16 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
         (n,), n >= 2, of any real dtype. Row ``i`` of ``y`` belongs to row ``i`` of ``x``.
     covariance
         ``"ledoit_wolf"`` shrinks both covariances towards a multiple of the identity (the paper's protocol);
-        ``"empirical"`` uses them as they are, normalised by 1/n.
+        ``"empirical"`` uses the covariances of the samples, normalised by 1/n.
 
     Returns
     -------
     numpy.float64 or Tensor
-        A number of NumPy for arrays, and for tensors a float64 tensor of shape () on their device, differentiable in
-        ``x`` and ``y``; NaN where ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 where the two
-        clouds differ by a positive semi-definite affine map. With shrinkage such clouds score below 1, the fewer the
-        samples the more, unless the map scales all directions alike; the score can be negative for small heavy-tailed
-        samples and is not clipped.
+        A NumPy scalar for arrays; for tensors, a float64 tensor of shape () on their device, differentiable in ``x``
+        and ``y``. The score is NaN if ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 if a
+        positive semi-definite affine map takes one cloud to the other. With shrinkage such clouds score below 1, and
+        lower with fewer samples, unless the map scales all directions alike; the score can be negative for small
+        heavy-tailed samples and is not clipped.
 
     Raises
     ------
@@ -196,14 +196,14 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     Warns
     -----
     AffscoreWarning
-        (a UserWarning) If rounding in the dtype of the samples can have moved the score by more than 0.005, because
-        they vary so little beside their size.
+        (a UserWarning) If rounding in the dtype of the samples can have changed the score by more than 0.005, because
+        the samples vary little relative to their size.
 
     Notes
     -----
-    The score sees only the two clouds, not which input went to which output: permuting the rows of ``y`` does not
-    change it. :func:`paired_affinity_score` sees the pairing. Exact transport solves an assignment problem, which
-    takes memory n^2 and at worst time n^3 (for d = 1 a sort is enough).
+    The score depends only on the two clouds, not on which output belongs to which input: permuting the rows of ``y``
+    does not change it. :func:`paired_affinity_score` uses the pairing. Exact transport solves an assignment problem,
+    which takes memory n^2 and at worst time n^3 (for d = 1 a sort is enough).
 
     Examples
     --------
@@ -214,8 +214,8 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
     >>> bool(affinity_score(x, np.maximum(x, 0)) < affinity_score(x, np.maximum(x + 2, 0)))
     True
 
-    With shrinkage even an exactly affine map scores below 1, when samples are few. So read a score beside that of the
-    linear twin, straight lines with the same means and variances:
+    With shrinkage and few samples, even an exactly affine map scores below 1. Compare a score with the score of the
+    linear twin, an affine map with the same means and variances:
 
     >>> from affscore.companions import linear_twin
     >>> x = np.random.default_rng(0).normal(size=(60, 40))                      # (60, 40)
@@ -228,11 +228,11 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
 
 @on_one_thread
 def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
-    """The affinity score with each ``T(x_i)`` compared to its own output ``y_i`` instead of the best partner.
+    """The affinity score with each ``T(x_i)`` compared to its own output ``y_i`` instead of its best partner.
 
-    It is ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, in [1 - sqrt(2), 1] without shrinkage. So it does see the
-    pairing and never exceeds :func:`affinity_score`. It is not the score that the paper defines. The book's chapter
-    ``blind_spots`` explains it. Arguments, result and errors are those of :func:`affinity_score`.
+    It is ``1 - sqrt(mean |T(x_i) - y_i|^2 / (2 tr S_Y))``, which lies in [1 - sqrt(2), 1] without shrinkage. It depends
+    on the pairing and never exceeds :func:`affinity_score`. The paper does not define this score. The book's chapter
+    ``blind_spots`` explains it. Arguments, return type and errors are those of :func:`affinity_score`.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=500)                           # (500,)
@@ -248,8 +248,8 @@ def paired_affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") ->
 def wasserstein2(x: Any, y: Any) -> Any:
     """The 2-Wasserstein distance between the empirical measures of ``x`` and ``y``, with uniform weights.
 
-    The book's chapter ``theory`` explains it. The result is in the units of ``x``, and for tensors differentiable where
-    the coupling is unique. Its kind, arguments and errors are those of :func:`affinity_score`.
+    The book's chapter ``theory`` explains it. The result is in the units of ``x``; for tensors it is differentiable
+    where the coupling is unique. Arguments, return type and errors are those of :func:`affinity_score`.
 
     >>> round(wasserstein2([0.0, 1.0], [3.0, 2.0]).item(), 12)       # sorted: 0 -> 2, 1 -> 3
     2.0
@@ -257,7 +257,7 @@ def wasserstein2(x: Any, y: Any) -> Any:
     x, y = map(double, check_pair(x, y))
     xp = namespace(x)
     scale = xp.maximum(exponent(largest_magnitude(x)), exponent(largest_magnitude(y)))
-    # A common translation changes no distance, and without large offsets the costs lose no digits.
+    # A common translation changes no distance, and removing a large offset saves digits of the costs.
     x, y = xp.ldexp(x, -scale), xp.ldexp(y, -scale)
     middle = (constant_of(x).mean(axis=0) + constant_of(y).mean(axis=0)) / 2
     x, y = x - middle, y - middle

@@ -1,4 +1,4 @@
-"""How a network is measured, as one frozen object that is checked once."""
+"""The settings of a measurement, as one frozen object that is checked once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from affscore.companions import UNPOOLED, check_names
 
 __all__ = ["POOLS", "PRECISIONS", "Settings"]
 
-#: What :func:`affscore.pooling.pool` does with the axes beside batch and channels.
+#: How :func:`affscore.pooling.pool` reduces the axes other than batch and channels.
 POOLS = ("spatial", "trailing", "first", "last", "tokens")
 #: Precisions of the forward pass. Scores are always float64.
 PRECISIONS = ("full", "tf32", "bf16")
@@ -19,41 +19,41 @@ PRECISIONS = ("full", "tf32", "bf16")
 
 @dataclass(frozen=True)
 class Settings:
-    """How a network is measured.
+    """The settings of a measurement.
 
     The book's chapter ``imagenet_signatures`` shows how much these settings matter.
 
     Attributes
     ----------
     pool
-        ``"spatial"`` averages each activation over all axes but batch and channels; ``"first"`` and ``"last"`` keep
-        the first or the last token of each sample, ``"tokens"`` makes each position a sample, so that n is the number
+        ``"spatial"`` averages each activation over all axes except batch and channels. ``"first"`` and ``"last"`` keep
+        the first or the last token of each sample. ``"tokens"`` makes each position a sample, so that n is the number
         of tokens in the batch (a score takes memory n^2 and time up to n^3). ``"trailing"`` averages over the last one
         or two axes, as the public reference code does.
     covariance
         ``"ledoit_wolf"`` or ``"empirical"``; see :func:`affscore.affinity_score`.
     companions
-        Names of measures in :data:`affscore.companions.MEASURES` to take in the same pass; True for all.
+        Names from :data:`affscore.companions.MEASURES` to compute in the same pass; True for all.
     micro_batch
         Pass at most this many samples through the network at a time, to save memory. The scores are still those of
         whole batches, unless the network normalises over the samples of a pass.
     precision
-        Precision of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). In all of them
+        Precision of the forward pass: ``"full"`` (without TF32), ``"tf32"``, or ``"bf16"`` (autocast). In each case
         the pooled values are float32 or float64, and the scores float64.
     channels_last
-        Give the network its images in the channels-last memory format, which some devices run faster.
+        Pass images to the network in the channels-last memory format, which is faster on some devices.
     calls
         Score only the calls whose names match this pattern, where ``*`` stands for anything and ``?`` for one
-        character: ``"layer3.*"``, ``"*:relu[?]"``. By default all calls are scored. Modules that the part before the
-        first of these characters or ``:`` rules out are not even pooled.
+        character: ``"layer3.*"``, ``"*:relu[?]"``. By default all calls are scored. Modules whose paths do not start
+        with the part before the first ``*``, ``?`` or ``:`` are not even pooled.
     channel_axis
-        The axis of the channels, the batch being axis 0, by the name of the call. It overrides the detected axis; a
-        warning names the calls that need it.
+        Maps the name of a call to the axis of its channels, where axis 0 is the batch. It overrides the detected axis;
+        a warning names the calls that need it.
 
     Raises
     ------
     ValueError, TypeError
-        If a setting is not as described here.
+        If a setting has a wrong value or type.
     """
 
     pool: str = "spatial"
@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of ``companions``."""
+        """The names of the companion measures."""
         return check_names(self.companions)
 
     @property

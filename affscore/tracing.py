@@ -1,25 +1,25 @@
-"""Watch every activation call of a network without changing its output.
+"""Record every activation call of a network without changing its output.
 
-The chapter on the first signature explains the idea. A dispatch mode sees each operation just before its kernel
+The chapter on the first signature explains the idea. A dispatch mode intercepts each operator just before its kernel
 runs, below modules, functionals, tensor methods and autograd. An activation's input is pooled before the call (which
-may overwrite it), the call itself runs unchanged, and its output is pooled after it. Nothing unpooled is kept.
-Watching at a higher level fails: hooks on modules miss functional calls, and torch-function modes switch off the
+may overwrite it), the call itself runs unchanged, and its output is pooled after it. Only pooled tensors are kept.
+Tracing at a higher level fails: hooks on modules miss functional calls, and torch-function modes switch off the
 fused attention kernels and so change the outputs of vision transformers.
 
-:mod:`affscore.calls` says what counts as an activation.
+:mod:`affscore.calls` defines which operators count as activations.
 
-Some calls are seen but not scored, and are listed as excluded with the reason: those whose input depends only on
-parameters and buffers (Swin v2's tables of position biases), those on tensors whose first axis does not hold the batch
-(time steps first), and fused kernels whose name reveals an activation (LSTMs). Where the first axis holds the positions
-of all samples (tokens that were flattened, a batch folded into patches), it is unfolded.
+Some calls are recorded but not scored, and are listed as excluded with the reason: calls whose input depends only on
+parameters and buffers (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (time
+steps first), and fused kernels whose name reveals an activation (LSTMs). If the first axis holds the positions of all
+samples (flattened tokens, a batch folded into patches), it is unfolded.
 
-Others are undecided: their channels cannot be distinguished from positions (:mod:`affscore.channels`) and
+Other calls are undecided: their channels cannot be distinguished from positions (:mod:`affscore.channels`) and
 ``channel_axis`` does not name the axis; their padding cannot be distinguished from tokens; their rows are a selection
-of the samples or made from nothing, although there may be as many (experts, edges of a graph, noise); ``torch.vmap``
-runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
+of the samples or independent of them, even if there are as many rows as samples (experts, edges of a graph, noise);
+``torch.vmap`` runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
 
 Activations inside another library's fused kernels go undetected unless the kernel's name gives them away, and so do
-calls on other threads and in other processes. While they are watched, a function compiled with ``torch.compile`` runs
+calls on other threads and in other processes. During the trace, a function compiled with ``torch.compile`` runs
 uncompiled, and ``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits.
 Compiled, scripted and exported modules are refused.
 """
@@ -71,7 +71,7 @@ from affscore.torch_internals import (
 
 __all__ = ["CHANGED", "check_traceable", "trace"]
 
-#: The error when a network changes during the pass.
+#: The message of the error that is raised if a network changes during the pass.
 CHANGED = (
     "the network's weights or training modes changed while it ran. If it prepares its weights in its first pass, as "
     "sharded networks do, run it on one batch in evaluation mode first. A network that learns while it runs has no "
@@ -81,10 +81,11 @@ aten = torch.ops.aten
 
 
 class _Record(NamedTuple):
-    """What a call needs of a tensor at which an activation may start or end.
+    """The record of a tensor at which an activation may start or end.
 
-    ``pooled`` holds the tensor pooled for each axis that may be named as that of its channels, or why it cannot be; it
-    is None where no axis would help, for ``reason``, and ``undecided`` says whether that leaves the call undecided.
+    ``pooled`` maps each possible axis of the channels to the pooled tensor, or to the reason why it cannot be pooled.
+    ``pooled`` is None if no choice of axis makes the tensor scorable; then ``reason`` says why, and ``undecided`` says
+    whether the call is undecided.
     """
 
     shape: tuple[int, ...]
@@ -95,7 +96,7 @@ class _Record(NamedTuple):
 
 
 class _Watcher(TorchDispatchMode):
-    """Follows every operator; at the end :meth:`result` names the calls."""
+    """Tracks every operator; at the end :meth:`result` names the calls."""
 
     def __init__(
         self, path: list[str], fixed: Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
@@ -105,7 +106,7 @@ class _Watcher(TorchDispatchMode):
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
         self.pattern, self.chosen = chosen, name_pattern(chosen) if chosen else None
-        self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of their modules begin with this
+        self.inside = re.split(r"[*?:]", chosen or "")[0]  # the prefix of the paths of their modules
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, None if mask is None else mask.shape[1])
@@ -161,7 +162,7 @@ class _Watcher(TorchDispatchMode):
         self.excluded.append((self.place, self.path[-1], function, reason, kind))
 
     def record(self, x: Tensor) -> _Record:
-        """What a call will need of a tensor at which an activation may start or end."""
+        """Pool a tensor at which an activation may start or end."""
         shape, mask = tuple(x.shape), None if x in self.unmasked else self.mask
         if not self.path[-1].startswith(self.inside):
             return _Record(shape, None, None, "it starts in a module that the pattern in calls excludes", True)
@@ -177,7 +178,7 @@ class _Watcher(TorchDispatchMode):
         if reason:
             return _Record(tuple(x.shape), None, None, reason)
         axis, reason = (-1, "") if self.kind == "trailing" else self.channels.find(x)
-        # Calls get their names at the end, so it is still unknown which call ``channel_axis`` means.
+        # Calls are named at the end, so the call that ``channel_axis`` refers to is not known yet.
         axes = range(1, x.ndim) if self.axes and axis != -1 else [] if axis is None else [axis]
         pools = {each: pooled(x, self.kind, each, mask, self.sparsity) for each in axes}
         return _Record(tuple(x.shape), axis, pools, reason)
@@ -205,7 +206,7 @@ class _Watcher(TorchDispatchMode):
             raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
 
     def observed(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:
-        """A call as an observation, or as excluded with the reason."""
+        """The observation of a call, or an exclusion with the reason."""
         end = span.end.records.get(span.end.shape)
         # A view inside the chain may have changed the shape, but not which entries belong to which sample and channel.
         start = span.start.records.get(span.end.shape) or next(iter(span.start.records.values()), None)
@@ -234,7 +235,7 @@ class _Watcher(TorchDispatchMode):
 
 
 def check_traceable(model: nn.Module) -> None:
-    """Raise TypeError or ValueError, in a sentence, if the activations of ``model`` cannot be seen."""
+    """Raise TypeError or ValueError if the activations of ``model`` cannot be traced."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; it should be a torch.nn.Module.")
     for path, module in model.named_modules():
@@ -259,7 +260,7 @@ def check_traceable(model: nn.Module) -> None:
 
 @contextmanager
 def _without_fused_layers(model: nn.Module) -> Iterator[None]:
-    """In the block, encoder layers run operator by operator: their fused kernel hides an activation."""
+    """Run encoder layers operator by operator within the block, because their fused kernel hides an activation."""
     before, layer = torch.backends.mha.get_fastpath_enabled(), nn.TransformerEncoderLayer
     torch.backends.mha.set_fastpath_enabled(before and not any(isinstance(part, layer) for part in model.modules()))
     try:
@@ -280,9 +281,9 @@ def trace(
     mask: Tensor | None = None,
     unmasked: Iterable[Tensor] = (),
 ) -> Iterator[Trace]:
-    """Record every activation call of ``model`` in the block.
+    """Record every activation call of ``model`` within the block.
 
-    The book's chapter ``imagenet_signatures`` says why hooks are not enough.
+    The book's chapter ``imagenet_signatures`` explains why hooks are not enough.
 
     Parameters
     ----------
@@ -295,10 +296,10 @@ def trace(
     sparsity
         Count the zeros of every input and output as well; see :func:`affscore.pooling.sparsity`.
     mask
-        bool (batch, tokens), False for padding. In each activation, masked positions along the one axis of that length
-        are ignored; a vector has none, and other shapes are undecided.
+        bool (batch, tokens), False for padding. In each activation, masked positions along the only axis of that
+        length are ignored. A vector has no such axis; other shapes are undecided.
     unmasked
-        Inputs with tokens of their own, such as a decoder's: the mask does not apply to whatever depends on them.
+        Inputs with tokens of their own, such as a decoder's. The mask does not apply to tensors computed from them.
 
     Yields
     ------
@@ -321,7 +322,7 @@ def trace(
     path, result, thread = [""], Trace(), threading.get_ident()
     watcher = _Watcher(path, Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
 
-    # Global hooks: a hook on a module would switch off its fused kernels. They also see the modules of other threads.
+    # The hooks are global, since a hook on a module would switch off its fused kernels. Other threads call them too.
     def enter(module: nn.Module, _: Any) -> None:
         if threading.get_ident() == thread:
             path.append(names.get(id(module), path[-1]))
@@ -341,5 +342,5 @@ def trace(
             yield result
         watcher.result(result)
     finally:
-        # The chains refer back to the watcher: in that cycle tensors would outlive the pass.
+        # The chains refer back to the watcher. This cycle would keep tensors alive after the pass.
         del watcher.chains, watcher.channels

@@ -167,7 +167,7 @@ def test_a_score_is_that_of_exact_arithmetic_or_it_is_left_out_with_a_warning(na
 def test_a_score_of_arrays_whose_rounding_decides_it_warns():
     x = torch.randn(N, 3, generator=torch.Generator().manual_seed(0))
     near = 1 + 3e-6 * x.double()
-    with pytest.warns(AffscoreWarning, match=r"rounding in float32 can have moved the score by 0\.0"):
+    with pytest.warns(AffscoreWarning, match=r"rounding in float32 can have changed the score by 0\.0"):
         score = affinity_score(near.float(), (3 * near).float(), covariance="empirical")
     assert score < 0.999 < affinity_score(near, 3 * near, covariance="empirical")
 
