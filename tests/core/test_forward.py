@@ -131,10 +131,8 @@ def shown():
 
 
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch before 2.9 has other settings")
-@pytest.mark.parametrize(
-    ("path", "value"), NEW
-)  # outermost, since some settings stand for others that are set after them
 @pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(("path", "value"), NEW)  # goes slowest: some settings stand for others that are set after them
 def test_settings_of_precision_are_those_asked_for_in_the_block_and_as_before_after_it(path, value, allowed):
     before = backend(path).fp32_precision
     backend(path).fp32_precision = value

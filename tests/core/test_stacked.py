@@ -163,7 +163,8 @@ def test_a_planted_proof_that_always_holds_is_seen(monkeypatch):
     guess = stacked._guess
     monkeypatch.setattr(stacked, "_guess", lambda cost: (guess(cost)[0], 0 * cost[:, 0, 0]))
     with pytest.raises(AssertionError):
-        test_a_hard_score_is_the_processors_or_left_to_it(case="crossing")
+        for n, d in SHAPES:
+            test_a_hard_score_is_the_processors_or_left_to_it("crossing", n, d)
 
 
 @pytest.mark.parametrize("missing", [2, 5])
