@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from formulas import ORACLE
-from grids import each
 
 from affscore_book.activations.catalogue import CATALOGUE, lookup
 
@@ -34,7 +33,7 @@ def test_every_row_is_filled_in_and_unambiguous():
         assert row.kinks == tuple(sorted(row.kinks))
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_values_keep_their_digits(name):
     x = torch.from_numpy(POINTS)
     values = CATALOGUE[name](x)
@@ -45,7 +44,7 @@ def test_values_keep_their_digits(name):
     assert max(deviations(values, ORACLE[name], POINTS, floor)) < 2e-12
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_tails_are_measured_from_the_limit_and_are_there_where_they_are_needed(name):
     """Where the distance to a finite limit drops below what float64 can tell apart from the limit."""
     row = CATALOGUE[name]
@@ -60,7 +59,7 @@ def test_tails_are_measured_from_the_limit_and_are_there_where_they_are_needed(n
             assert max(errors) < 2e-12
 
 
-@each("name", [name for name, row in CATALOGUE.items() if row.torch])
+@pytest.mark.parametrize("name", [name for name, row in CATALOGUE.items() if row.torch])
 def test_agrees_with_torch(name):
     row = CATALOGUE[name]
     x = torch.linspace(-12, 12, 481, dtype=torch.float64)
@@ -76,7 +75,7 @@ def test_agrees_with_torch(name):
     torch.testing.assert_close(row(x), theirs, rtol=1e-9, atol=1e-8 if name == "softplus" else 1e-14)
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_limits(name):
     row = CATALOGUE[name]
     for limit, side in zip(row.limits, (-1, 1), strict=True):
@@ -89,7 +88,7 @@ def test_limits(name):
             assert row(side * 1e5).item() == pytest.approx(limit, abs=2e-5)
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_monotone_flag(name):
     row = CATALOGUE[name]
     x = torch.cat([torch.linspace(-60, 60, 24001), torch.linspace(-3, 3, 24001)]).double().sort().values
@@ -104,7 +103,7 @@ def rough(function, at, width=1e-2):
     return float(values.diff(n=6).abs().max() / width)
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_kinks_are_where_they_are_said_to_be(name):
     row = CATALOGUE[name]
     elsewhere = [-6.7, -4.3, -2.6, -1.7, -0.71, -0.23, 0.31, 0.77, 1.9, 2.7, 4.4, 5.6]

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from drawn import check_figure
-from grids import each
 
 from affscore_book.activations import figures
 from affscore_book.activations.catalogue import CATALOGUE
@@ -17,7 +17,7 @@ SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "acti
 PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "silu")})
 
 
-@each(
+@pytest.mark.parametrize(
     ("draw", "panels"),
     [
         (lambda: figures.plot_boxes(PART), 2),

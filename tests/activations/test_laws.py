@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from formulas import ORACLE
-from grids import each
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ndtri
@@ -41,7 +40,7 @@ def mp_score(name, mean, std):
 
 
 # Tails on both sides, kinks near the mean, smooth ones that fall, a narrow and a wide input.
-@each(
+@pytest.mark.parametrize(
     ("name", "mean", "std"),
     [
         ("tanh", -17.0, 1.0), ("sigmoid", 18.5, 0.3), ("hardshrink", 0.2, 0.9), ("penalized_tanh", 15.0, 0.5),
@@ -53,7 +52,7 @@ def test_quadrature_against_mpmath(name, mean, std):
     assert ours == pytest.approx(mp_score(name, mean, std), rel=1e-9, abs=1e-10)
 
 
-@each("name", ["relu", "leaky_relu", "hardtanh"])
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "hardtanh"])
 def test_against_the_closed_forms(name):
     rng = np.random.default_rng(1)
     for std in (0.02, 0.3, 1.0, 4.0):
@@ -101,7 +100,7 @@ def sorted_score_by_branches(f, bottom, mean, std):
     return 1 - math.sqrt(1 - cov / math.sqrt(var))
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "bottom", "mean", "std"),
     [
         ("silu", -1.2784645427610738, -4.0, 1.5), ("hardswish", -1.5, -0.5, 0.8), ("square", 0.0, 0.3, 1.0),
@@ -114,7 +113,7 @@ def test_sorted_coupling_against_branches(name, bottom, mean, std):
     assert score_curve(name, mean, std).item() == pytest.approx(exact, abs=1e-5)
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_against_the_score_of_many_quantiles(name):
     z = ndtri((np.arange(20_000) + 0.5) / 20_000)
     for mean, std in ((0.0, 1.0), (-1.4, 0.8), (0.9, 0.5), (-2.5, 0.3)):
@@ -129,7 +128,7 @@ def test_against_the_score_of_many_quantiles(name):
                 assert ours == pytest.approx(theirs, abs=4e-3)
 
 
-@each("name", TURNING)
+@pytest.mark.parametrize("name", TURNING)
 def test_sorting_never_lowers_the_score(name):
     means = torch.linspace(-8, 8, 17)
     for std in (0.1, 1.0):
@@ -138,8 +137,8 @@ def test_sorting_never_lowers_the_score(name):
         assert bool((both[0] >= both[1] - 1e-5)[alive].all()) and bool((both[0][alive] > -1e-6).all())
 
 
-@each("name", ["silu", "gelu", "relu", "gcu"])
-@each("coupling", ["sorted", "paired"])
+@pytest.mark.parametrize("name", ["silu", "gelu", "relu", "gcu"])
+@pytest.mark.parametrize("coupling", ["sorted", "paired"])
 def test_invariances(name, coupling):
     f, means = CATALOGUE[name], torch.linspace(-5, 5, 21, dtype=torch.float64)
     base = score_curve(f, means, 0.8, coupling=coupling)
@@ -159,7 +158,7 @@ def test_shapes_and_undefined_scores():
     assert score_curve(lambda x: -x, 0.0, coupling="paired").item() == pytest.approx(1 - math.sqrt(2))
 
 
-@each("degree", [1, 2, 3, 4, 7, 41])
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7, 41])
 def test_polynomials_are_the_score_of_an_even_sample(degree):
     x = (2 * np.arange(10_000) + 1) / 10_000 - 1
     ours = affinity_score(x, x**degree, covariance="empirical").item()
@@ -179,7 +178,7 @@ def test_summaries_of_relu_the_identity_and_an_exponential():
     assert summarise("exponential").width == pytest.approx(201 * 0.2) and summarise("exponential").dead == 0
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: score_curve("relu", [0.0, math.inf]), r"means holds inf; all should be finite"),

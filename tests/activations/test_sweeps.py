@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
@@ -16,7 +15,7 @@ from affscore_book.redshift.networks import layer_scores
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
 
 
-@each("name", ["relu", "tanh", "silu", "gelu"])
+@pytest.mark.parametrize("name", ["relu", "tanh", "silu", "gelu"])
 def test_many_independent_coordinates_give_the_paired_law(name):
     for mean in (-0.5, 0.5):
         law = score_curve(name, mean, coupling="paired").item()
@@ -118,7 +117,7 @@ def test_bad_input_is_named(tmp_path):
         load_sweep(tmp_path / "sweep.json")
 
 
-@each("in_place", [torch.relu_, torch.nn.ReLU(inplace=True), lambda x: x.clamp_(min=0)])
+@pytest.mark.parametrize("in_place", [torch.relu_, torch.nn.ReLU(inplace=True), lambda x: x.clamp_(min=0)])
 def test_functions_that_work_in_place_get_a_copy(in_place):
     sizes = {"channels": 8, "positions": 4, "pool": 2, "n": 50}
     assert sample_score(in_place, 0, 1, 50, 3) == pytest.approx(sample_score("relu", 0, 1, 50, 3), rel=1e-12)

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from grids import each
+import pytest
 
 from affscore import affinity_score, paired_affinity_score
 from affscore_book.blind_spots import exercises
@@ -25,7 +25,7 @@ def correlations(x, y):
 DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
 
 
-@each(
+@pytest.mark.parametrize(
     ("check", "arguments", "start"),
     [
         ("check_blind_spot", (CROSSED, CROSSED[::-1].copy()), "Right"),

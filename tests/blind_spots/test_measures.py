@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore import affinity_score, paired_affinity_score, wasserstein2
 from affscore_book.blind_spots import measures
 from affscore_book.theory.measures import law, root
 
-seeds = each("seed", range(3))
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
 def test_independent_scores_tend_to_1_on_the_line_and_fall_in_many_dimensions_but_never_to_0():
@@ -53,7 +52,7 @@ def test_few_samples_do_not_make_two_clouds_more_alike_than_their_distributions_
     assert means == sorted(means, reverse=True) and means[-1] > 0.45
 
 
-@each("d", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 2, 5])
 def test_the_score_of_independent_rising_channels_follows_from_their_correlations(d):
     """Sampled so that the channels are exactly uncorrelated, before and after."""
     axis = np.linspace(-1, 2, 4)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.blind_spots.widget import SHARES, STRETCH, ShuffleAndTurn, rows
 
@@ -22,7 +21,7 @@ def test_both_languages_have_the_same_constants_and_paired_score(node):
     np.testing.assert_allclose(found, [widget.paired() for widget in STATES], atol=1e-6)
 
 
-@each("share", [0.0, 0.02, 0.05, 0.35, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.05, 0.35, 1.0])
 def test_both_languages_move_the_same_outputs(node, share):
     found = node(SOURCE, "(m, share) => m.rows(share, 56)", share)
     assert found == rows(share).tolist() and sorted(found) == list(range(56))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from commands import NET, NOISE, one_sentence, refused
-from grids import each
 from image_files import noise_images
 
 import affscore
@@ -78,7 +77,7 @@ def test_the_installed_command_starts():
     one_sentence(run.stderr)
 
 
-@each(("arguments", "parts"), [
+@pytest.mark.parametrize(("arguments", "parts"), [
     (["signatur"], ["signatur"]),
     (["signature", "resnet_18"], ["resnet_18", "resnet18"]),
     (["signature", "resnet18", "--weights", "BEST"], ["BEST", "IMAGENET1K_V1"]),
@@ -159,12 +158,12 @@ def test_result_is_written_even_where_nobody_reads_it(monkeypatch, tmp_path, cap
     assert len(affscore.Signature.load(tmp_path / "a.json").scores) == 1
 
 
-@each(("error", "status", "part"), [
+@pytest.mark.parametrize(("error", "status", "part"), [
     (torch.OutOfMemoryError("CUDA out of memory.\nmore"), 2, "--micro-batch"),
     (affscore.SignatureError("batch 0 is a str."), 2, "batch 0 is a str."),
     (KeyboardInterrupt(), 130, "interrupted"),
 ])  # fmt: skip
-@each("kept", [True, False])
+@pytest.mark.parametrize("kept", [True, False])
 def test_a_run_that_stops_is_a_sentence_and_keeps_finished_batches(
     monkeypatch, tmp_path, capsys, error, status, part, kept
 ):

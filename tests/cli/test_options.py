@@ -7,7 +7,6 @@ import sys
 
 import pytest
 import torch
-from grids import each
 
 from affscore.cli.options import add_measuring, device_of, settings_of
 from affscore.settings import Settings
@@ -22,7 +21,7 @@ def parsed(*arguments):
     return parser.parse_args(arguments)
 
 
-@each(("arguments", "settings"), [
+@pytest.mark.parametrize(("arguments", "settings"), [
     ([], TWIN),
     (["--companions", "none"], Settings(micro_batch=32)),
     (["--companions"], Settings(micro_batch=32, companions=True)),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from commands import refused
-from grids import each
 
 import affscore
 from affscore.cli import main as cli
@@ -75,7 +74,7 @@ def test_processes_share_the_list(monkeypatch, tmp_path, capsys):
     assert [line.partition(" sig")[0] for line in capsys.readouterr().out.splitlines()] == ["2 of 2", "1 of 1"]
 
 
-@each(("arguments", "parts"), [
+@pytest.mark.parametrize(("arguments", "parts"), [
     (["suite", "paper"], ["--out"]),
     (["suite", "--models", "resnet_18", "--dataset", "random", "--out", "no"], ["resnet_18", "available_models"]),
     (["suite", "paper", "--dataset", "image-net", "--out", "no"], ["image-net"]),

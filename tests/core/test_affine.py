@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 from clouds import cloud, root
-from grids import each
 from sklearn.covariance import LedoitWolf
 
 import affscore
 from affscore.affine import COVARIANCES, shrinkage
 
-both = each("covariance", COVARIANCES)
-seeds = each("seed", range(3))
+both = pytest.mark.parametrize("covariance", COVARIANCES)
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
-@each(("n", "d"), [(10, 3), (50, 5), (8, 40), (30, 200)])
+@pytest.mark.parametrize(("n", "d"), [(10, 3), (50, 5), (8, 40), (30, 200)])
 @seeds
 def test_shrinkage_equals_scikit_learn(n, d, seed):
     x = cloud(np.random.default_rng([seed, n]), n, d)
@@ -22,7 +21,7 @@ def test_shrinkage_equals_scikit_learn(n, d, seed):
 
 @both
 @seeds
-@each(("n", "d"), [(400, 5), (6, 20), (5, 64)])
+@pytest.mark.parametrize(("n", "d"), [(400, 5), (6, 20), (5, 64)])
 def test_the_map_pushes_the_covariance_forward(n, d, seed, covariance):
     """A S_X A = S_Y where S_X is invertible, and T sends mean to mean (Theorem 3.3)."""
     rng = np.random.default_rng([seed, n, d])

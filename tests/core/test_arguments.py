@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore.arguments import expanded, whole_number
 
@@ -15,7 +14,7 @@ def test_every_integer_is_a_whole_number():
         assert type(whole_number("seed", value, 3, 3)) is int
 
 
-@each("value", [True, np.True_, np.arange(2), 3.0, "3", None, 0, 6, 2**70])
+@pytest.mark.parametrize("value", [True, np.True_, np.arange(2), 3.0, "3", None, 0, 6, 2**70])
 def test_what_is_no_number_of_that_range_is_named(value):
     with pytest.raises(ValueError, match=re.escape(f"seed is {value!r}; it should be a whole number from 1 to 5.")):
         whole_number("seed", value, 1, 5)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from clouds import cloud
-from grids import each
 
 import affscore
 from affscore.affine import COVARIANCES, shrinkage
@@ -19,8 +18,8 @@ from affscore.coupling import partners
 
 #: More samples than channels, fewer, and so few that the joint span is smaller than the space.
 SHAPES = [(40, 6), (12, 1), (16, 20), (6, 30)]
-both = each("covariance", COVARIANCES)
-shapes = each(("n", "d"), SHAPES)
+both = pytest.mark.parametrize("covariance", COVARIANCES)
+shapes = pytest.mark.parametrize(("n", "d"), SHAPES)
 
 
 def pair(n, d):
@@ -118,7 +117,7 @@ def test_partners_are_the_same_for_either_kind(n, d):
     assert type(found) is np.ndarray and found.tolist() == partners(torch.tensor(x), torch.tensor(y)).tolist()
 
 
-@each("scale", itertools.product([1e-310, 1e-200, 1.0, 1e307], repeat=2))
+@pytest.mark.parametrize("scale", list(itertools.product([1e-310, 1e-200, 1.0, 1e307], repeat=2)))
 def test_arrays_warn_no_more_than_tensors(scale):
     """The smallest numbers there are have an infinite inverse; here every warning is an error."""
     x, y = (factor * part for factor, part in zip(scale, pair(20, 3), strict=True))

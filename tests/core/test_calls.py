@@ -2,8 +2,8 @@
 
 import inspect
 
+import pytest
 import torch
-from grids import each
 from small_network import Made, traced
 from torch import nn
 from torch.nn import functional as F
@@ -47,8 +47,8 @@ LAYOUTS = {
 }
 
 
-@each("layout", LAYOUTS)
-@each("name", FORMULAS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", FORMULAS)
 def test_every_activation_in_a_network_on_every_layout_in_place_and_not(name, layout):
     layer, shape, positions = LAYOUTS[layout]
     torch.manual_seed(0)
@@ -72,7 +72,7 @@ def test_the_formulas_are_those_of_the_whole_registry():
     assert registry | {"hardtanh", "elu"} <= tried
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "name", "gate"),
     [
         (F.relu6, "relu6", False),

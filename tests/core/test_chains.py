@@ -5,7 +5,6 @@ import re
 
 import pytest
 import torch
-from grids import each
 from small_network import Made, names, traced
 from torch import nn
 from torch.nn import functional as F
@@ -93,7 +92,7 @@ SPELLED = {
 }  # fmt: skip
 
 
-@each("name", SPELLED)
+@pytest.mark.parametrize("name", SPELLED)
 def test_a_chain_is_one_call_with_its_values_and_its_name(name):
     function, spelled, native = SPELLED[name]
     model, x = Spelled(spelled).eval(), torch.randn(N, D, generator=torch.Generator().manual_seed(1))
@@ -110,7 +109,7 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         torch.testing.assert_close(affinity_score(seen.before, seen.after), affinity_score(before, expected))
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "calls"),
     [
         (lambda x: x.flip(1) * torch.sigmoid(x), [":sigmoid[0]"]),  # a gate on another tensor
@@ -165,8 +164,10 @@ def test_what_a_network_returns_is_an_end_too():
         assert names(traced(model, torch.randn(N, D))) == calls
 
 
-@each("mode", [torch.no_grad, torch.inference_mode])
-@each("write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "write", [lambda h, x: h.copy_(x), lambda h, x: h[:, 0].fill_(7), lambda h, x: h.data.copy_(x)]
+)
 def test_what_was_overwritten_is_another_tensor(mode, write):
     def gate(x):
         h = x @ torch.eye(D)
@@ -186,7 +187,7 @@ def test_a_backward_pass_inside_the_forward_one_is_not_followed():
     assert names(traced(Made(forces, nn.Linear(D, D)), torch.randn(N, D))) == [":silu[0]"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("x", "words"),
     [
         (torch.randn(N, 0), "is empty"),
@@ -200,7 +201,7 @@ def test_what_is_empty_or_not_real_is_listed(x, words):
     assert [item.name for item in found.excluded] == [":tanh[0]"] and re.search(words, found.excluded[0].reason)
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "name"),
     [
         (lambda x: x.sin(), "sin"),
@@ -224,7 +225,7 @@ def test_what_is_element_wise_and_bends_is_an_activation_whatever_its_name(funct
     assert result.scores[0, 0] == pytest.approx(affinity_score(before, function(before)).item(), abs=1e-6)
 
 
-@each(
+@pytest.mark.parametrize(
     "function",
     [
         lambda x: x.sigmoid().clamp(min=1e-9).log(),
@@ -243,11 +244,11 @@ def test_an_activation_of_a_scaled_tensor_needs_not_the_tensor_before_it_was_sca
     assert found.scores[0, 0] == pytest.approx(affinity_score(before, function(before)).item(), abs=1e-6)
 
 
-@each(
+@pytest.mark.parametrize(
     "view",
     [lambda x: x.squeeze(-1), lambda x: x.view(-1), lambda x: x.flatten()[None].reshape(-1), lambda x: x[..., None]],
 )
-@each("width", [1, 3])
+@pytest.mark.parametrize("width", [1, 3])
 def test_a_view_inside_a_chain_changes_no_score(view, width):
     model, x = nn.Linear(D, width), torch.randn(N, D)
     with torch.no_grad():
@@ -264,7 +265,7 @@ def test_a_number_for_each_sample_is_one_channel():
     assert found.calls[0].shape == (1,) and found.scores[0, 0] == pytest.approx(affinity_score(x, x.tanh()).item())
 
 
-@each(
+@pytest.mark.parametrize(
     "function",
     [
         lambda x: x.clamp(-1e6, 1e6),  # bends nowhere near
@@ -278,7 +279,7 @@ def test_statistics_and_masks_are_not_listed(function):
     assert not found.observations and not found.excluded
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "name"),
     [
         (lambda x: torch.where(x > 0, x, torch.linspace(0.1, 0.3, D) * x), "elementwise[gt, where]"),  # by channel
@@ -302,7 +303,7 @@ def test_random_operators_draw_no_other_numbers_while_they_are_watched():
         assert torch.equal(model(x), bare)
 
 
-@each("length", [10, 200])
+@pytest.mark.parametrize("length", [10, 200])
 def test_a_long_chain_is_one_call(length):
     """Time and memory do not grow with the square of its length."""
 

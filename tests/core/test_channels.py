@@ -3,7 +3,6 @@ guessed. Channels, positions and tokens have the same number, so that no length 
 
 import pytest
 import torch
-from grids import each
 from small_network import Made, traced
 from torch import nn
 from torch.nn import functional as F
@@ -108,8 +107,8 @@ def by_hand(x, axis):
     return x.numpy().mean(axis=others) if others else x.numpy()
 
 
-@each("mode", [torch.no_grad, torch.inference_mode])  # which take operators apart differently
-@each("layout", LAYOUTS)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])  # which take operators apart differently
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_channels_are_on_the_axis_written_by_hand(layout, mode):
     layers, ndim, axis = LAYOUTS[layout]
     torch.manual_seed(0)
@@ -134,7 +133,7 @@ LOST = {
 }  # fmt: skip
 
 
-@each("layout", LOST)
+@pytest.mark.parametrize("layout", LOST)
 def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
     before, ndim, words = LOST[layout]
     torch.manual_seed(0)
@@ -178,7 +177,7 @@ NOT_KNOWN = {
 }
 
 
-@each("name", NOT_KNOWN)
+@pytest.mark.parametrize("name", NOT_KNOWN)
 def test_what_is_not_followed_is_not_scored(name):
     before, ndim = NOT_KNOWN[name]
     model = nn.Sequential(before, nn.ReLU())
@@ -198,7 +197,7 @@ NO_BATCH = {
 }
 
 
-@each("name", NO_BATCH)
+@pytest.mark.parametrize("name", NO_BATCH)
 def test_an_axis_that_is_only_as_long_as_the_batch_is_not_the_batch(name):
     found = traced(nn.Sequential(Made(NO_BATCH[name], nn.Linear(D, D)), nn.ReLU()), torch.randn(D, D, D))
     assert not found.observations and "1:relu[0]" in [item.name for item in found.excluded]
@@ -219,7 +218,7 @@ def test_a_signature_warns_of_what_it_cannot_know_and_takes_the_axis_from_the_ca
     assert result.provenance["channel_axis"] == {"2:relu[0]": 1}
 
 
-@each(
+@pytest.mark.parametrize(
     ("axes", "words"),
     [
         ({"relu": 1}, "'relu', which is not a call"),
@@ -274,7 +273,7 @@ ROWS = {
 }
 
 
-@each("name", ROWS)
+@pytest.mark.parametrize("name", ROWS)
 def test_rows_are_samples_only_if_each_sample_is_there_once(name):
     pick, samples = ROWS[name]
     found = traced(Made(lambda x, a: torch.relu(a(pick(x))), nn.Linear(D, D)), torch.randn(N, D))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from grids import each
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
@@ -26,7 +25,7 @@ def samples(n, d, seed=0):
     return x, np.maximum(x, 0.1 * x) + 0.3 * generator.normal(size=(n, d))
 
 
-@each(("n", "d"), SHAPES)
+@pytest.mark.parametrize(("n", "d"), SHAPES)
 def test_cka_is_hsic_with_the_centring_matrix(n, d):
     """Kornblith et al. 2019, equations 3 to 5, with H written out."""
     x, y = samples(n, d)
@@ -36,8 +35,8 @@ def test_cka_is_hsic_with_the_centring_matrix(n, d):
     assert measure(x, y)["cka"] == pytest.approx(expected, abs=1e-12)
 
 
-@each("seed", range(3))
-@each(("n", "d"), [(30, 2), (30, 50), (7, 400)])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "d"), [(30, 2), (30, 50), (7, 400)])
 def test_entropy_is_that_of_numpys_histogram(n, d, seed):
     def expected(value):
         return np.mean([scipy.stats.entropy(np.histogram(row, bins=d)[0]) + math.log(d) for row in value])
@@ -67,7 +66,7 @@ def test_norm_and_its_growth_with_the_batch():
     assert [each["norm_per_sample"] for each in (one, four)] == pytest.approx([norm / math.sqrt(20)] * 2)
 
 
-@each("factor", [1e-300, 1e300])
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
 def test_measures_follow_the_scale_without_overflow(factor):
     x, y = samples(20, 6)
     small, large = measure(x, y), measure(factor * x, factor * y)
@@ -81,7 +80,7 @@ def leave_one_out(x, y):
     return r2_score(y, cross_val_predict(LinearRegression(), x, y, cv=LeaveOneOut()))
 
 
-@each(("n", "d"), SHAPES)
+@pytest.mark.parametrize(("n", "d"), SHAPES)
 def test_r2_is_that_of_scikit_learn(n, d):
     x, y = samples(n, d)
     found = measure(x, y)
@@ -103,7 +102,7 @@ DEFICIENT = {
 }
 
 
-@each("kind", DEFICIENT)
+@pytest.mark.parametrize("kind", DEFICIENT)
 def test_r2_where_the_channels_do_not_determine_the_regression(kind):
     x, y = samples(40, 10)
     DEFICIENT[kind](x)
@@ -120,8 +119,8 @@ def test_constant_outputs_are_left_out_of_r2():
     assert measure(x, y)["r2"] == pytest.approx(measure(x, np.tile(y[:, :2], 3))["r2"], abs=1e-12)
 
 
-@each("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@each("shape", [(7,), (3, 5), (2, 200_001), (4, 33, 40, 41)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 200_001), (4, 33, 40, 41)])
 def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
     """More entries than fit one piece, and both edges of the interval."""
     value = (torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 0.003).to(dtype)
@@ -133,8 +132,8 @@ def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
         assert sparsity(layout).item() == pytest.approx(expected, abs=1e-12)
 
 
-@each("seed", range(3))
-@each("shape", [(60, 5), (20, 40)])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(60, 5), (20, 40)])
 def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, seed):
     x = samples(*shape, seed)[0]
     y = np.maximum(x, 0)
@@ -148,7 +147,7 @@ def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, s
     assert measure(x, y, ["twin"], covariance="empirical")["twin"] == pytest.approx(1, abs=1e-6)
 
 
-@each("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
     x = samples(40, 80, seed)[0]
     y = x * np.linspace(0.1, 2, 80) - 1
@@ -159,7 +158,7 @@ def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
     assert measure(x, bent, ["twin"])["twin"] > affinity_score(x, bent).item() + 0.02
 
 
-@each(("value", "dtype"), [(0.0, torch.float64), (0.1, torch.float32), (-7e6, torch.float32)])
+@pytest.mark.parametrize(("value", "dtype"), [(0.0, torch.float64), (0.1, torch.float32), (-7e6, torch.float32)])
 def test_undefined_measures_are_nan(value, dtype):
     x = torch.randn(30, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
     constant = torch.full_like(x, value)
@@ -208,7 +207,7 @@ def test_the_entropy_of_the_sign_is_the_mean_of_scipys_entropies_and_sees_only_s
     assert sign_entropy(torch.ones(9, 2)) == 0 and sign_entropy(torch.tensor([[1.0], [-1.0]])) == 1
 
 
-@each("wrong", [torch.ones(3), torch.ones(0, 2), torch.tensor([[float("nan")]])])
+@pytest.mark.parametrize("wrong", [torch.ones(3), torch.ones(0, 2), torch.tensor([[float("nan")]])])
 def test_what_has_no_entropy_is_refused(wrong):
     with pytest.raises(ValueError, match="before"):
         sign_entropy(wrong)

@@ -5,13 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore.coupling import optimal_partners, partners, squared_distances
 
 
-@each("seed", range(5))
-@each("d", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("d", [1, 2, 5])
 def test_no_permutation_is_cheaper(seed, d):
     generator = torch.Generator().manual_seed(seed)
     x, y = torch.randn(2, 6, d, dtype=torch.float64, generator=generator)

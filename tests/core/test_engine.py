@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import Free, Made, images, network
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
@@ -35,7 +34,7 @@ def averaged(x):
     return x.flatten(2).mean(2) if x.ndim > 2 else x
 
 
-@each(("pool", "covariance"), [("spatial", "ledoit_wolf"), ("trailing", "empirical")])
+@pytest.mark.parametrize(("pool", "covariance"), [("spatial", "ledoit_wolf"), ("trailing", "empirical")])
 def test_scores_and_companions_are_those_of_the_pooled_activations(pool, covariance):
     model, batches = network().eval(), images()
     result = signature(model, batches, pool=pool, covariance=covariance, companions=True)
@@ -59,8 +58,8 @@ def test_scores_and_companions_are_those_of_the_pooled_activations(pool, covaria
 X, MASK = torch.randn(6, 7), torch.ones(6, 7)
 
 
-@each("ahead", [0, 2])
-@each(
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize(
     ("batch", "words"),
     [
         (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
@@ -122,7 +121,7 @@ def test_loaders_without_a_length_are_read_to_their_end():
     np.testing.assert_array_equal(found.scores, signature(network(), images()).scores)
 
 
-@each("ahead", [0, 2])
+@pytest.mark.parametrize("ahead", [0, 2])
 def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch, ahead):
     """Few batches are in memory at a time."""
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
@@ -137,15 +136,15 @@ def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch,
     assert model.training and max(most) <= 2
 
 
-@each("ahead", [0, 2])
-@each(
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize(
     ("error", "words"),
     [
         (RuntimeError("shapes cannot be multiplied"), "In batch 3, RuntimeError: shapes cannot"),
         (KeyboardInterrupt(), None),
     ],
 )
-@each("where", ["network", "batches"])
+@pytest.mark.parametrize("where", ["network", "batches"])
 def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words, where, ahead):
     monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
 
@@ -189,7 +188,7 @@ def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
         torch.set_num_threads(before)
 
 
-@each("wrapped", [lambda x: x, lambda x: {"input": x}])
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: {"input": x}])
 def test_a_tensor_or_a_mapping_is_one_batch(wrapped):
     """Going over a tensor would take every image for a batch, and its channels for samples."""
     x = torch.randn(20, 7)
@@ -197,7 +196,7 @@ def test_a_tensor_or_a_mapping_is_one_batch(wrapped):
     assert one.batch_sizes == [20] and np.array_equal(one.scores, listed.scores)
 
 
-@each(
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         *(({"provenance": {"x": x}}, "provenance cannot be stored as JSON") for x in (Path("x"), float("nan"))),

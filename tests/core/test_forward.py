@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import images, network
 from torch import nn
 
@@ -26,7 +25,7 @@ class WithTable(nn.Module):
         return torch.relu(self.linear(x)) + torch.relu(self.table).sum(0)
 
 
-@each("rows", [1, 3, 4])
+@pytest.mark.parametrize("rows", [1, 3, 4])
 def test_tables_without_a_batch_axis_are_excluded_also_in_pieces(rows):
     """A table of 3 or 4 rows looks like a piece of that length; another piece gives it away."""
     result = signature(WithTable(rows), [torch.randn(11, 4)], micro_batch=4)
@@ -44,7 +43,7 @@ class Named(nn.Linear):
         return torch.tanh(super().forward(a) + b)
 
 
-@each("kind", ["pair", "mapping", "mapping in pieces"])
+@pytest.mark.parametrize("kind", ["pair", "mapping", "mapping in pieces"])
 def test_batches_may_be_pairs_or_mappings(kind):
     a, model = torch.randn(20, 4), Named()
     batch = (a, torch.arange(20)) if kind == "pair" else {"a": a, "b": torch.zeros(20, 4)}
@@ -65,7 +64,7 @@ def test_the_network_is_left_as_it_was_also_after_an_error():
     assert torch.is_grad_enabled()
 
 
-@each("micro_batch", [1, 5, 31, 100])
+@pytest.mark.parametrize("micro_batch", [1, 5, 31, 100])
 def test_micro_batches_give_what_the_whole_batch_gives(micro_batch):
     """Pieces of 31 samples have 16 each, those of 5 have 4 or 5: the sparsities must weigh them."""
     model, batches = network(), images(n=33)
@@ -95,8 +94,8 @@ class Probe(nn.Module):
         return torch.relu(y)
 
 
-@each("channels_last", [False, True])
-@each("precision", ["full", "tf32", "bf16"])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("precision", ["full", "tf32", "bf16"])
 def test_precision_and_memory_format_of_the_forward_pass(precision, channels_last):
     model, batches = Probe(), images(1)
     flags = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
@@ -132,8 +131,8 @@ def shown():
 
 
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch before 2.9 has other settings")
-@each(("path", "value"), NEW)  # outermost, since some settings stand for others that are set after them
-@each("allowed", [True, False])
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(("path", "value"), NEW)  # goes slowest: some settings stand for others that are set after them
 def test_settings_of_precision_are_those_asked_for_in_the_block_and_as_before_after_it(path, value, allowed):
     before = backend(path).fp32_precision
     backend(path).fp32_precision = value
@@ -169,7 +168,7 @@ def together(*functions):
         return [future.result() for future in [pool.submit(run, function) for function in functions]]
 
 
-@each("shared", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
 def test_signatures_in_several_threads_are_those_of_one(shared):
     models, batches = [network()] * 3 if shared else [network() for _ in range(3)], images(6)
     alone = signature(network(), batches)
@@ -209,7 +208,7 @@ class Trained(nn.Sequential):
         return super().forward(x)
 
 
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         lambda net: net[0].weight.mul_(2),
@@ -243,7 +242,7 @@ class Merging(nn.Linear):
         return self
 
 
-@each("training", [True, False])
+@pytest.mark.parametrize("training", [True, False])
 def test_what_evaluation_does_to_a_module_is_undone(training):
     model = nn.Sequential(Merging(), nn.ReLU(), nn.Sequential(Merging())).train(training)
     model[2].eval()

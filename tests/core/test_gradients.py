@@ -1,14 +1,16 @@
 """The derivative of the affine image, by which a score is differentiated."""
 
 import numpy as np
+import pytest
 import torch
 from clouds import cloud
-from grids import each
 
 from affscore.affine import map_factor, normal
 from affscore.gradients import affine_image
 
-kinds = each(("n", "d", "covariance"), [(9, 3, "ledoit_wolf"), (5, 8, "ledoit_wolf"), (9, 3, "empirical")])
+kinds = pytest.mark.parametrize(
+    ("n", "d", "covariance"), [(9, 3, "ledoit_wolf"), (5, 8, "ledoit_wolf"), (9, 3, "empirical")]
+)
 
 
 def pair(n, d):

@@ -1,7 +1,7 @@
 """Functions on a grid of numbers: which are known, and what no grid can stand for."""
 
+import pytest
 import torch
-from grids import each
 from torch.nn import functional as F
 
 from affscore.calls import Operator
@@ -21,19 +21,19 @@ def test_no_two_known_functions_are_taken_for_each_other():
             assert (rest.abs().max() < 1e-9) == (i == j), (KNOWN[i][0], KNOWN[j][0])
 
 
-@each(("name", "function"), KNOWN)
+@pytest.mark.parametrize(("name", "function"), KNOWN)
 def test_a_known_function_has_its_name_when_it_is_stretched_and_shifted(name, function):
     assert known_name(0.3 * function(GRID) - 7) == name
     assert known_name(-function(GRID)) is None and known_name(function(GRID) + GRID.sin()) is None
 
 
-@each("slope", [0.01, 0.2, 0.9])
+@pytest.mark.parametrize("slope", [0.01, 0.2, 0.9])
 def test_leaky_relus_and_affine_functions_are_known(slope):
     assert known_name(F.leaky_relu(GRID, slope)) == "leaky_relu" and known_name(slope * GRID + 3) == ""
     assert known_name(-slope * GRID) is None and known_name(GRID.clamp(-1e6)) == ""  # beyond the grid
 
 
-@each(
+@pytest.mark.parametrize(
     ("operands", "func", "args", "kwargs", "filled", "expected"),
     [
         ([X], aten.mul.Tensor, (X, torch.tensor([2.0])), {}, False, 2 * GRID),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import Made
 from torch import nn
 
@@ -78,8 +77,8 @@ def alone(model, activations, texts):
     return seen
 
 
-@each("side", ["right", "left"])
-@each(("make", "pool", "micro_batch"), [
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize(("make", "pool", "micro_batch"), [
     (bert, "spatial", 1), (bert, "tokens", 4), (gpt, "first", None), (gpt, "last", 4), (bert, "last", None),
 ])  # fmt: skip
 def test_a_padded_batch_gives_what_its_sentences_give_alone_whatever_the_pieces(make, pool, micro_batch, side):
@@ -99,9 +98,9 @@ def test_a_padded_batch_gives_what_its_sentences_give_alone_whatever_the_pieces(
             np.testing.assert_allclose(result.companions[name][0, i], value, atol=tolerance, err_msg=name)
 
 
-@each("pool", POOLED)
-@each("precision", ["full", "bf16"])
-@each("value", [300.0, 1e9, torch.inf, torch.nan])
+@pytest.mark.parametrize("pool", POOLED)
+@pytest.mark.parametrize("precision", ["full", "bf16"])
+@pytest.mark.parametrize("value", [300.0, 1e9, torch.inf, torch.nan])
 def test_whatever_stands_in_the_padding_tokens_keep_their_scores_and_limits_of_rounding(value, precision, pool):
     torch.manual_seed(0)
     model = Named(lambda x, linear, attention_mask: torch.relu(linear(x)), nn.Linear(4, 4))
@@ -118,7 +117,7 @@ def test_whatever_stands_in_the_padding_tokens_keep_their_scores_and_limits_of_r
         np.testing.assert_allclose(values, alone.companions[name], atol=1e-6)
 
 
-@each(("shape", "reason"), [
+@pytest.mark.parametrize(("shape", "reason"), [
     (lambda x: x[:, 1:], "has no unique axis for the 5 tokens"),
     (lambda x: x.unsqueeze(2).expand(-1, -1, 5, -1), "has no unique axis for the 5 tokens"),
     (lambda x: x.mean(2), "axis 1 of its input of shape (6, 5) may hold channels or tokens"),
@@ -133,7 +132,7 @@ def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):
     assert reason in result.excluded[0].reason
 
 
-@each("micro_batch", [None, 2])
+@pytest.mark.parametrize("micro_batch", [None, 2])
 def test_a_vector_has_no_padding_and_channels_may_be_as_many_as_tokens(micro_batch):
     def both(x, one, two, attention_mask):
         return torch.tanh(two(torch.tanh(one(x))[:, 0]))

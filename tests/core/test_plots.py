@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import pytest
-from grids import each
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, WIDTH, panels, styled
 
@@ -15,7 +14,7 @@ def drawn(fail=False):
     return figure, axes, plt.rcParams["font.size"]
 
 
-@each("size", [5, 30])
+@pytest.mark.parametrize("size", [5, 30])
 def test_the_style_holds_inside_and_the_readers_outside(size):
     with plt.rc_context({"font.size": size}):
         figure, axes, inside = drawn()

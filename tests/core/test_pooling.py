@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from grids import each
 from small_network import traced
 from torch import nn
 
@@ -16,8 +15,8 @@ LAYOUTS = {
 }
 
 
-@each("kind", POOLS)
-@each("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_pool_on_every_layout(layout, kind):
     """Positions in their order; images have no one axis of tokens."""
     model, shape, axis = LAYOUTS[layout]
@@ -42,8 +41,8 @@ def test_every_pool_on_every_layout(layout, kind):
         torch.testing.assert_close(pooled, expected.to(pooled.dtype), rtol=1e-5, atol=1e-6)
 
 
-@each("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@each("seed", range(3))
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("seed", range(3))
 def test_masked_pools_by_hand(seed, dtype):
     """Tokens on the last axis but one of (n, heads, tokens, channels), beside positions that are no tokens."""
     generator = torch.Generator().manual_seed(seed)

@@ -8,8 +8,8 @@ of sum 1. So the values vary along the channels of the last layer, and along not
 from functools import partial
 
 import numpy as np
+import pytest
 import torch
-from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -145,7 +145,7 @@ def check(random, batch, still):
     return True
 
 
-@each("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_channels_of_random_networks_lie_where_the_last_weight_put_them(seed):
     random = np.random.default_rng(seed)
     settings = [(4, True), (4, True), (4, False), (D, False)]  # the batch is as long as the other axes in the last

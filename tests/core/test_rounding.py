@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import Made
 from torch import nn
 from torch.nn import functional as F
@@ -56,8 +55,8 @@ CONSTANT = {
 KINDS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "autocast": torch.float32}
 
 
-@each("kind", KINDS)
-@each("name", CONSTANT)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONSTANT)
 def test_what_varies_by_rounding_alone_has_no_score_and_is_named(name, kind):
     torch.manual_seed(0)
     made, data, axes = CONSTANT[name]
@@ -101,7 +100,7 @@ def test_of_a_channel_whose_filter_is_gone_nothing_is_said(recwarn):
     assert not recwarn and found == pytest.approx(signature(model, [x]).scores, abs=1e-8)
 
 
-@each("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_limit_is_that_of_the_precision_and_of_the_length_of_the_average(dtype):
     """The mean of 2500 entries rounds by a fiftieth of what one of them does."""
     x = torch.randn(N, 4, 50, 50).to(dtype)
@@ -145,9 +144,9 @@ SHARP = {
 }
 
 
-@each("covariance", ["ledoit_wolf", "empirical"])
-@each("scale", [1.0, 1e-2, 1e-4, 1e-5, 3e-6, 1e-6])
-@each("name", SHARP)
+@pytest.mark.parametrize("covariance", ["ledoit_wolf", "empirical"])
+@pytest.mark.parametrize("scale", [1.0, 1e-2, 1e-4, 1e-5, 3e-6, 1e-6])
+@pytest.mark.parametrize("name", SHARP)
 def test_a_score_is_that_of_exact_arithmetic_or_it_is_left_out_with_a_warning(name, scale, covariance):
     """The oracle is the same network in float64."""
     torch.manual_seed(0)
@@ -172,7 +171,7 @@ def test_a_score_of_arrays_whose_rounding_decides_it_warns():
     assert score < 0.999 < affinity_score(near, 3 * near, covariance="empirical")
 
 
-@each("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_an_average_is_as_exact_as_the_activations(dtype):
     x = (3 + torch.rand(4, 2, 40, 40, generator=torch.Generator().manual_seed(0))).to(dtype)
     for kind, mean in (("spatial", x.double().mean((2, 3))), ("trailing", x.double().mean((2, 3)))):
@@ -182,7 +181,7 @@ def test_an_average_is_as_exact_as_the_activations(dtype):
     torch.testing.assert_close(pool(x, "spatial", 1, mask, 2), kept, rtol=1e-14, atol=0)
 
 
-@each("shape", [(N, 6), (N, 6, 5)])
+@pytest.mark.parametrize("shape", [(N, 6), (N, 6, 5)])
 def test_the_size_of_activations_changes_nothing(shape):
     """The square of 1e25 is too large for float32."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
@@ -190,7 +189,7 @@ def test_the_size_of_activations_changes_nothing(shape):
     np.testing.assert_allclose(large, small, atol=1e-6)
 
 
-@each(("kind", "kept"), [("first", 0), ("last", -1)])
+@pytest.mark.parametrize(("kind", "kept"), [("first", 0), ("last", -1)])
 def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, kept, recwarn):
     """A class token whose channel is small beside that of the words varies, however large the words are."""
     torch.manual_seed(0)
@@ -203,7 +202,7 @@ def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, ke
     np.testing.assert_allclose(found, affinity_score(x[:, kept], x[:, kept].relu()).item(), rtol=1e-6)
 
 
-@each("seed", range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_rounding_that_a_background_shares_is_no_score(seed):
     """Means over 1024 entries, mostly of equal ones, whose rounding does not cancel; one direction is true."""
     generator = torch.Generator().manual_seed(seed)

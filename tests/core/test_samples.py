@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore import affinity_score
 from affscore.arrays import on_one_thread
 from affscore.samples import centre, check_samples, exponent
 
 
-@each("seed", range(3))
-@each("offset", [0.0, 1e6])
-@each("scale", [1e-200, 1.0, 3e150])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 3e150])
 def test_centred_samples_give_the_samples_back(seed, offset, scale):
     x = torch.from_numpy(scale * (np.random.default_rng(seed).normal(size=(40, 3)) + offset))
     centred, mean, power = centre(x)
@@ -21,7 +20,7 @@ def test_centred_samples_give_the_samples_back(seed, offset, scale):
     torch.testing.assert_close(torch.ldexp(centred, power) + mean, x, rtol=0, atol=1e-15 * x.abs().max().item())
 
 
-@each("dtype", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
 def test_a_channel_that_varies_by_rounding_alone_is_constant(dtype):
     x = torch.full((10, 2), 3.0).to(dtype)
     x[:5, 1] += 1
@@ -59,7 +58,9 @@ def test_threads_are_one_inside_and_as_before_outside():
         torch.set_num_threads(before)
 
 
-@each("dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64", ">f8", ">i2"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "int64", ">f8", ">i2"]
+)
 def test_numbers_of_every_kind_are_samples(dtype):
     values = np.random.default_rng(0).integers(0, 11, size=(30, 2))
     exact = affinity_score(values.astype(float), values.astype(float) ** 2)
@@ -72,7 +73,7 @@ def test_numbers_of_every_kind_are_samples(dtype):
         assert score.item() == pytest.approx(exact, abs=1e-12)
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "words"),
     [
         (torch.ones(3, 2).to_sparse(), "sparse"),

@@ -7,7 +7,6 @@ import ot
 import pytest
 import torch
 from clouds import cloud, hard_pair, root
-from grids import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf
@@ -15,8 +14,8 @@ from sklearn.covariance import LedoitWolf
 from affscore.affine import COVARIANCES, affine_map, shrinkage
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 
-both = each("covariance", COVARIANCES)
-seeds = each("seed", range(3))
+both = pytest.mark.parametrize("covariance", COVARIANCES)
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
 def prepared(value):
@@ -54,7 +53,7 @@ HARD = [(case, n, d) for case in CASES for n, d in [(60, 12), (20, 50)]]
 
 @both
 @seeds
-@each(("case", "n", "d"), PLAIN + HARD)
+@pytest.mark.parametrize(("case", "n", "d"), PLAIN + HARD)
 def test_score_equals_the_oracle(case, n, d, seed, covariance):
     rng = np.random.default_rng([seed, n, d])
     x, y = hard_pair(rng, cloud(rng, n, d, rank=4 if case == "low rank" else None), case)
@@ -64,7 +63,7 @@ def test_score_equals_the_oracle(case, n, d, seed, covariance):
 
 
 @seeds
-@each("d", [1, 4, 30])
+@pytest.mark.parametrize("d", [1, 4, 30])
 def test_a_positive_affine_image_scores_one_without_shrinkage(d, seed):
     rng = np.random.default_rng([seed, d])
     x, b = cloud(rng, 20, d), rng.normal(size=(d, d))
@@ -86,7 +85,7 @@ def test_the_paired_score_compares_each_image_with_its_own_output(seed, covarian
 
 
 @seeds
-@each(("n", "d"), [(2, 1), (17, 1), (17, 2), (40, 3), (30, 100)])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (17, 1), (17, 2), (40, 3), (30, 100)])
 def test_wasserstein_equals_pot(n, d, seed):
     rng = np.random.default_rng([seed, n, d])
     x, y = rng.normal(size=(n, d)), rng.uniform(size=(n, d)) + 1
@@ -135,7 +134,7 @@ def test_invariances(seed, shape, scale_x, scale_y, covariance):
 
 
 @seeds
-@each("d", [1, 2, 30])
+@pytest.mark.parametrize("d", [1, 2, 30])
 def test_without_shrinkage_the_score_is_in_the_unit_interval(d, seed):
     rng = np.random.default_rng([seed, d])
     x, y = rng.standard_t(2, size=(15, d)), rng.standard_t(1.5, size=(15, d))
@@ -162,7 +161,7 @@ def test_with_shrinkage_scores_below_zero_occur_but_not_below_the_proven_bound(s
     assert agrees(score, oracle(x, y, "ledoit_wolf"))
 
 
-@each("degree", [3, 7, 41])
+@pytest.mark.parametrize("degree", [3, 7, 41])
 def test_odd_powers_match_the_closed_form_of_the_monotone_theorem(degree):
     """On a fine quantile grid of U(-1, 1) the score is 1 - sqrt(1 - r), r = sqrt(3 (2k + 1)) / (k + 2)."""
     n = 20_000
@@ -180,8 +179,8 @@ def differentiable_pair(seed, n, d):
 
 
 @both
-@each(("n", "d"), [(12, 1), (9, 3), (5, 8), (4, 8)])
-@each("function", [affinity_score, paired_affinity_score])
+@pytest.mark.parametrize(("n", "d"), [(12, 1), (9, 3), (5, 8), (4, 8)])
+@pytest.mark.parametrize("function", [affinity_score, paired_affinity_score])
 def test_gradients_equal_finite_differences(function, n, d, covariance):
     pair = differentiable_pair(0, n, d)
     assert torch.autograd.gradcheck(lambda a, b: function(a, b, covariance=covariance), pair, atol=1e-5, rtol=1e-4)
@@ -189,7 +188,9 @@ def test_gradients_equal_finite_differences(function, n, d, covariance):
 
 
 @both
-@each("case", ["identical", "dead", "constant channel", "repeated rows", "equal spectrum", "rank one"])
+@pytest.mark.parametrize(
+    "case", ["identical", "dead", "constant channel", "repeated rows", "equal spectrum", "rank one"]
+)
 def test_gradients_are_finite_everywhere(case, covariance):
     x, y = (v.detach() for v in differentiable_pair(0, 10, 4))
     if case == "identical":
@@ -212,7 +213,7 @@ def test_gradients_are_finite_everywhere(case, covariance):
     assert torch.isfinite(x.grad).all() and torch.isfinite(y.grad).all()
 
 
-@each("enter", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode])
+@pytest.mark.parametrize("enter", [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode])
 def test_ambient_settings_do_not_change_a_bit(enter):
     x = torch.randn(80, 30, generator=torch.Generator().manual_seed(0))
     plain = affinity_score(x, torch.relu(x)).item()
@@ -226,7 +227,7 @@ def test_ambient_settings_do_not_change_a_bit(enter):
 
 
 @both
-@each(("n", "d"), [(200, 100), (60, 500)])
+@pytest.mark.parametrize(("n", "d"), [(200, 100), (60, 500)])
 def test_the_callers_threads_do_not_change_a_bit(n, d, covariance):
     x = torch.randn(n, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     before = torch.get_num_threads()
@@ -247,7 +248,7 @@ def test_memory_does_not_grow_with_the_square_of_d():
     assert 0 < affinity_score(x, torch.relu(x)).item() < 1
 
 
-@each("value", [0.0, 3.5, -1e12])
+@pytest.mark.parametrize("value", [0.0, 3.5, -1e12])
 def test_constant_output_is_undefined_and_constant_input_is_not(value):
     x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
     constant = torch.full_like(x, value)
@@ -257,8 +258,8 @@ def test_constant_output_is_undefined_and_constant_input_is_not(value):
     torch.testing.assert_close(affine_map(constant, x)(constant), x.double().mean(0).expand(20, 3))
 
 
-@each("function", [affinity_score, paired_affinity_score, affine_map])
-@each(
+@pytest.mark.parametrize("function", [affinity_score, paired_affinity_score, affine_map])
+@pytest.mark.parametrize(
     ("x", "y", "words"),
     [
         (np.zeros((5, 2)), np.zeros((4, 2)), r"x has shape \(5, 2\) and y has shape \(4, 2\)"),
@@ -279,7 +280,7 @@ def test_bad_input_is_named(function, x, y, words):
 
 @pytest.mark.gpu
 @both
-@each(("n", "d"), [(100, 20), (50, 400)])
+@pytest.mark.parametrize(("n", "d"), [(100, 20), (50, 400)])
 def test_the_gpu_agrees(n, d, covariance):
     x = torch.randn(n, d, generator=torch.Generator().manual_seed(0))
     cpu = affinity_score(x, torch.relu(x), covariance=covariance).item()

@@ -4,7 +4,6 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore.companions import MEASURES
 from affscore.settings import Settings
@@ -20,7 +19,7 @@ def test_settings_are_frozen_and_name_the_companions_in_their_order():
         Settings().pool = "trailing"
 
 
-@each(
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"covariance": "oas"}, "covariance is 'oas'; it should be one of 'ledoit_wolf', 'empirical'"),

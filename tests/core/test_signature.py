@@ -8,7 +8,6 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import Dead, images, network
 
 from affscore import Signature, signature
@@ -61,7 +60,7 @@ def test_a_file_that_was_cut_off_or_is_no_json_is_a_clear_error(stored):
             Signature.load(path)
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda raw: raw.update(schema="other/9"), "has schema 'other/9'; it should be"),
@@ -130,7 +129,7 @@ def test_results_that_do_not_belong_together_are_an_error():
             Signature.from_results(results, pool="spatial", covariance="ledoit_wolf")
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"batch_sizes": [32, 1]}, "whole numbers from 2"),

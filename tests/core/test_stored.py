@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore.calls import Undecided
 from affscore.stored import check_provenance, validated, with_nulls
@@ -26,7 +25,7 @@ def test_a_stored_form_gives_the_fields_of_a_signature():
     assert with_nulls(np.array([[0.5, math.nan]])) == [[0.5, None]]
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"more": 1}, "unknown keys"),

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import pytest
 import torch
-from grids import each
 from small_network import Made, names, traced
 from torch import nn
 from torch.nn import functional as F
@@ -57,8 +56,8 @@ def test_modules_functionals_methods_and_shared_calls_are_all_seen():
     assert [item.name for item in found.excluded] == [":relu[1]"] and "(1, 4)" in found.excluded[0].reason
 
 
-@each("mode", [torch.no_grad, torch.inference_mode])
-@each(("shape", "dims"), [((7, 3, 5, 5), (2, 3)), ((7, 3), ())])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(("shape", "dims"), [((7, 3, 5, 5), (2, 3)), ((7, 3), ())])
 def test_inputs_are_pooled_before_an_in_place_call_overwrites_them(shape, dims, mode):
     x = torch.randn(shape)
     model = Made(lambda x: torch.relu_(x).add_(100))
@@ -94,7 +93,7 @@ def test_models_that_hide_their_operations_are_refused_in_a_sentence():
     assert names(traced(torch.fx.symbolic_trace(nn.Sequential(nn.ReLU())), x)) == ["0:relu[0]"]
 
 
-@each("run_before", [False, True])
+@pytest.mark.parametrize("run_before", [False, True])
 def test_compiled_functions_run_uncompiled(run_before):
     compiled = torch.compile(lambda x: torch.relu(x) * 2, backend="aot_eager")
     x = torch.randn(4, 3)
@@ -110,7 +109,7 @@ PADDING = torch.arange(5) >= torch.tensor([5, 4, 4, 3])[:, None]  # (n, tokens)
 CAUSAL = nn.Transformer.generate_square_subsequent_mask(5)
 
 
-@each(
+@pytest.mark.parametrize(
     ("activation", "norm_first", "masks"),
     [("relu", False, {}), ("gelu", True, {}), ("gelu", False, {"src_key_padding_mask": PADDING}),
      ("relu", True, {"mask": CAUSAL})],
@@ -176,7 +175,7 @@ class Table(nn.Module):
         return torch.relu(x + scale.mean()) + torch.tanh(x.flip(1) * 2)
 
 
-@each("length", [3, 7])
+@pytest.mark.parametrize("length", [3, 7])
 def test_tables_are_excluded_also_when_they_are_as_long_as_the_batch(length):
     found = traced(Table(length), torch.randn(7, 4))
     assert names(found) == [":relu[0]", ":tanh[0]"]
@@ -202,7 +201,7 @@ class Written(nn.Module):
         return torch.relu(page) + torch.tanh(view).view(5, 3) + torch.tanh(view.view(5, 3))
 
 
-@each("how", ["view", "whole", "cache"])
+@pytest.mark.parametrize("how", ["view", "whole", "cache"])
 def test_a_buffer_that_data_was_written_into_is_no_table(how):
     found = traced(Written(how), torch.randn(5, 3))
     assert names(found) == [":relu[0]", ":tanh[1]"]
@@ -250,7 +249,7 @@ def test_several_inputs_by_name_and_outputs_in_a_mapping():
     torch.testing.assert_close(found.observations[1].after, text.tanh())
 
 
-@each("fails", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
 def test_nothing_waits_for_the_garbage_collector(fails):
     """What a pass kept goes with its result; a long run would fill the memory between two collections."""
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), Made(lambda x: x.relu() * x.relu()), nn.Linear(8, 8), nn.GELU())

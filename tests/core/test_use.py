@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from small_network import Dead, Made, images, network
 from torch import nn
 
@@ -28,7 +27,9 @@ ROOT = Path(affscore.__file__).parents[1]
 NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
 
 
-@each(("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)])
+@pytest.mark.parametrize(
+    ("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)]
+)
 def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(pattern, left):
     whole = signature(network(), images(), companions=["cka"])
     chosen = signature(network(), images(), companions=["cka"], calls=pattern)
@@ -104,7 +105,7 @@ def test_the_plot_draws_the_twins_that_were_measured():
         signature(network(), images(1)).plot(twin=True)
 
 
-@each("progress", [False, True])
+@pytest.mark.parametrize("progress", [False, True])
 def test_a_network_without_activations_has_an_empty_signature_and_the_warning_points_at_the_line(progress):
     with pytest.warns(AffscoreWarning, match="made no activation call that could be seen") as caught:
         result = signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)

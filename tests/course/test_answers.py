@@ -11,7 +11,6 @@ import pytest
 import scipy.fft
 import scipy.stats
 import torch
-from grids import each
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 
@@ -34,7 +33,7 @@ def test_every_check_takes_its_answers_by_the_kit():
         assert check.forms.keys() <= inspect.signature(check).parameters.keys()
 
 
-@each("name", CHECKS)
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_text_in_place_of_any_answer_gets_a_sentence_and_no_verdict(name, capsys):
     check = CHECKS[name]
     for answer in check.forms:

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from grids import each
 
 from affscore_book.course import rerun
 from affscore_book.course.judge import run_apart
@@ -88,7 +87,7 @@ def lines(tmp_path_factory) -> dict[tuple[int, str], tuple[str, str]]:
     return found
 
 
-@each("label", LABELS)
+@pytest.mark.parametrize("label", LABELS)
 def test_the_verdict_on_an_answer(lines, label):
     assert lines[0, label][0] == ANSWERS[label][1]
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from grids import each
 
 from affscore_book.course.submissions import (
     Cell,
@@ -50,7 +49,7 @@ def test_a_chapter_has_its_own_code_and_its_starters_and_no_solution(chapter):
     assert chapter.labels == ["half", "twice"]
 
 
-@each("path", NOTEBOOKS)
+@pytest.mark.parametrize("path", NOTEBOOKS)
 def test_every_starter_of_the_book_asks_for_a_name_and_checks_it(path):
     chapter = Chapter(path)
     tags = {tag for cell in read_cells(path) for tag in cell.tags if tag.startswith("exercise:")}
@@ -62,7 +61,7 @@ def test_every_starter_of_the_book_asks_for_a_name_and_checks_it(path):
             assert "my_" not in parts.setup
 
 
-@each(
+@pytest.mark.parametrize(
     "change",
     [
         lambda cell: cell,
@@ -91,7 +90,9 @@ def test_the_name_of_a_notebook_is_that_of_its_code():
     assert name_of([code('student("Ada")  # your name'), markdown('student("Bob")'), code("1")]) == "Ada"
 
 
-@each("content", [b"", b"\xff", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b'{"cells": ["a"]}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b'{"cells": ["a"]}', b"[" * 100_000]
+)
 def test_a_file_that_is_no_notebook_is_refused(content, tmp_path):
     path = tmp_path / "a.ipynb"
     path.write_bytes(content)

@@ -6,7 +6,6 @@ import shutil
 
 import numpy as np
 import pytest
-from grids import each
 from planted import FOLDER, stored
 from scipy import stats
 
@@ -63,7 +62,7 @@ def test_the_table_of_networks():
         assert row["±"] == pytest.approx(half, nan_ok=True)
 
 
-@each(("load", "folder", "what"), [
+@pytest.mark.parametrize(("load", "folder", "what"), [
     (load_decade, "results", "results"), (load_clouds, "clouds", "clouds"),
     (load_equal, "equal", "scores with equally many numbers"), (load_further, "further", "further measures"),
     (lambda folder: load_rates(folder, {}, {}), "rates/results", "runs at other rates"),

@@ -1,8 +1,8 @@
 """Right answers are accepted, wrong ones get a hint."""
 
 import numpy as np
+import pytest
 from answers import accepted
-from grids import each
 
 from affscore.suite.distances import dtw
 from affscore_book.decade import exercises
@@ -28,7 +28,7 @@ def squares_of_the_shorter(one, other):
     return np.sqrt(np.mean([(a - b) ** 2 for a, b in zip(one, other, strict=False)]))
 
 
-@each(("hint", "check"), [
+@pytest.mark.parametrize(("hint", "check"), [
     ("root of the cheapest sum", lambda: exercises.check_build(lambda one, other: dtw(one, other) ** 2)),
     ("1 and 4 calls", lambda: exercises.check_build(squares_of_the_shorter)),
     ("over all of them", lambda: exercises.check_trend(-0.1, YEARS, MEANS, NORMED)),

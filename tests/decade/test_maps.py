@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 from planted import FOLDER, stored
 from scipy.optimize import linear_sum_assignment
 from torch import nn
@@ -53,7 +52,7 @@ def test_a_module_that_runs_twice_is_refused(network):
         map_scores(network, IMAGES)
 
 
-@each("call", [0, 1])
+@pytest.mark.parametrize("call", [0, 1])
 def test_the_clouds_lie_apart_as_the_score_says(call):
     """In a plane of two channels nothing is lost, so that the score is that of the two clouds."""
     torch.manual_seed(call)

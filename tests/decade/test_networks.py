@@ -4,7 +4,6 @@ import re
 
 import pytest
 import torch
-from grids import each
 from torch import Tensor, nn
 from torchvision import models
 
@@ -35,7 +34,7 @@ def calls(network: nn.Module, images: Tensor) -> list[Call]:
 
 
 @pytest.mark.weekly  # builds every original; only a new torchvision can change it
-@each("name", SETTINGS)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_network_is_a_small_copy_of_the_original_and_differs_in_nothing_but_the_architecture(name):
     network = build(name).train()
     assert 100_000 <= sum(parameter.numel() for parameter in network.parameters()) <= 900_000

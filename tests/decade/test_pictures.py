@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from grids import each
 from scipy import stats
 from torch.nn import functional
 
 from affscore_book.decade.pictures import PICTURES, other_pictures
 
 
-@each("kind", PICTURES)
+@pytest.mark.parametrize("kind", PICTURES)
 def test_pictures_are_different_the_same_at_each_call_and_in_their_range(data, kind):
     first = other_pictures(kind, 30, data)
     assert first.shape == (30, 1, 32, 32) and first.dtype == torch.float32

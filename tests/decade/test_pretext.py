@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from grids import each
 from striped import stripes
 from torch import nn
 from torch.nn import functional
@@ -21,7 +20,7 @@ def draws(seed: int = 0) -> torch.Generator:
 
 
 @pytest.mark.weekly  # trains for every task
-@each("task", PRETEXTS)
+@pytest.mark.parametrize("task", PRETEXTS)
 def test_a_task_teaches_the_network_and_leaves_its_last_layer(data, task):
     torch.manual_seed(0)
     network, images = build("resnet18"), data.train.images[:32]

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from planted import CALLS, decade, network, verdicts
 
 from affscore_book.decade import robustness
@@ -57,7 +56,7 @@ def test_maps():
     assert verdicts(rows[1:]) == ["held", "failed"]
 
 
-@each(("change", "std", "told"), [
+@pytest.mark.parametrize(("change", "std", "told"), [
     (0.01, 0.01, ["agrees", "agrees"]), (0.1, 0.01, ["disagrees", "agrees"]), (0.0, 0.04, ["agrees", "disagrees"]),
     (0.0, 0.001, ["agrees", "disagrees"]),
 ])  # fmt: skip
@@ -68,7 +67,7 @@ def test_batches(change, std, told):
     assert rows[0].ours == pytest.approx(change, abs=1e-3) and rows[1].ours == pytest.approx(1.075 * std)
 
 
-@each(("size", "verdict"), [(0.002, "agrees"), (0.1, "disagrees")])
+@pytest.mark.parametrize(("size", "verdict"), [(0.002, "agrees"), (0.1, "disagrees")])
 def test_seeds(size, verdict):
     for row in robustness.seed_claims(decade(lambda name, seed: 0.7 + noise(seed, size), seeds=9)):
         assert row.verdict == verdict and "9 seeds" in row.what
@@ -101,7 +100,7 @@ def tasks(between: float, within: float, foreign: float = 0.1):
     return found
 
 
-@each(("between", "within", "told"), [
+@pytest.mark.parametrize(("between", "within", "told"), [
     (0.1, 0.002, ["agrees", "held", "disagrees"]), (0.0, 0.1, ["disagrees", "not shown", "agrees"]),
 ])  # fmt: skip
 def test_tasks_that_a_tree_finds_and_tasks_that_it_does_not(between, within, told):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from planted import signature
 
 from affscore_book.decade.collection import END, START, Course, Trained
@@ -47,13 +46,13 @@ def test_what_is_known_at_the_start():
         assert row["start"] == pytest.approx(4 / (2.09 * 3.09), abs=0.12) and row["seeds"] == 3
 
 
-@each("calls", [1, 2, 7, 30])
+@pytest.mark.parametrize("calls", [1, 2, 7, 30])
 def test_a_profile_keeps_straight_lines_and_ends(calls):
     expected = np.linspace(0.3, 0.9, PLACES) if calls > 1 else np.full(PLACES, 0.3)
     np.testing.assert_allclose(profile(np.linspace(0.3, 0.9, calls)), expected)
 
 
-@each("half", [3.0, 20.0, 700.0])
+@pytest.mark.parametrize("half", [3.0, 20.0, 700.0])
 def test_a_call_that_moves_at_a_step_is_found_there(half):
     steps = np.unique(np.r_[0, np.geomspace(1, 3440, 400).round()])
     path = 1 / (1 + (half + 1) ** 4 / (steps + 1) ** 4)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore import signature
@@ -47,7 +46,7 @@ def test_the_stored_tour_is_complete():
     assert np.isnan(SignatureTour(calls=calls, call=34).score())
 
 
-@each(("load", "name", "content"), [
+@pytest.mark.parametrize(("load", "name", "content"), [
     (load_twins, "twins", '{"draws": {"1": {"score": [1.0]}}}'),
     (load_yardsticks, "yardsticks", '{"blocks": {"score": [[1, 2, 3, 4]]}}'),
     (load_zigzag, "zigzag", '{"networks": {"a": [{"number": 1}]}}'),

@@ -2,7 +2,7 @@
 
 import re
 
-from grids import each
+import pytest
 
 from affscore_book.first_signature.widget import HALF_WIDTH, LIMIT, POINTS, ScoreSlider
 from affscore_book.kit.picture import Panel
@@ -12,7 +12,7 @@ def test_both_languages_have_the_same_protocol(node):
     assert node(ScoreSlider._esm, "m => [m.POINTS, m.HALF_WIDTH, m.LIMIT]") == [POINTS, HALF_WIDTH, LIMIT]
 
 
-@each("centre", [-1.5, 0.0, 2.5])
+@pytest.mark.parametrize("centre", [-1.5, 0.0, 2.5])
 def test_the_picture_marks_its_score_on_the_curve(centre):
     widget = ScoreSlider(activation="relu", centre=centre)
     (dot,) = re.findall(r'<circle [^>]*cx="([\d.]+)" cy="([\d.]+)"', widget.fallback())

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from made_signatures import made
 from torch import nn
 
@@ -30,7 +29,7 @@ def few(vits):
     return {name: {"spatial50": value} for name, value in names.items()}
 
 
-@each(("vits", "with_50", "verdict"), [
+@pytest.mark.parametrize(("vits", "with_50", "verdict"), [
     ((0.5, 0.51), (0.5, 0.51), "there before training"), ((0.9, 0.91), (0.9, 0.91), "not there before training"),
     ((0.5, 0.9), (0.5, 0.9), "undecided"), ((0.9, 0.91), (0.5, 0.51), "depends on the number of channels"),
 ])  # fmt: skip

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made
 
 from affscore.suite.tables import Table
@@ -29,7 +28,7 @@ def family(**medians):
     return {name: made([value] * 3) for name, value in medians.items()}
 
 
-@each(("vits", "others", "said"), [
+@pytest.mark.parametrize(("vits", "others", "said"), [
     ((0.50, 0.51), {}, ["there before training"] * 2),
     ((0.90, 0.91), {}, ["not there before training"] * 2),
     ((0.40, 0.90), {}, ["undecided"] * 2),
@@ -51,7 +50,7 @@ def test_skips_can_fail_their_rule(block_network):
     assert verdicts(skip_claims(hardly))[0] == "disagrees", "less than .02 is no difference"
 
 
-@each(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
+@pytest.mark.parametrize(("strength", "verdict"), [(0.2, "agrees"), (-0.9, "disagrees"), (0.5, "undecided")])
 def test_a_strong_measure_of_either_sign_is_found(strength, verdict):
     models = ["efficientnet_lite0", "myrtle, seed 0", "resnet20, seed 0", "plain20, seed 0"]
     columns = {name: [0.0, 0.01, 0.0, -0.01] for name in ("CKA", "sparsity", "entropy", "R2 held out")}

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made
 
 from affscore import Signature
@@ -15,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signa
 FILES = stored(FOLDER)
 
 
-@each("item", FILES)
+@pytest.mark.parametrize("item", FILES)
 def test_a_stored_file_is_what_its_name_says(item):
     """Random weights above all are never called trained."""
     found = Signature.load(item.path)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from torchvision.models import get_model_weights
 
 from affscore import Signature
@@ -125,7 +124,7 @@ def refused(file, place, message):
     assert "\n" not in str(error.value) and str(error.value).endswith(".") and list(place.iterdir()) == []
 
 
-@each(("plant", "message"), [
+@pytest.mark.parametrize(("plant", "message"), [
     (cut, "swin_t.spatial.json is not complete JSON"),
     (other_network, "model is 'swin_t'; it should be 'mnasnet0_5'"),
     (edited("calls", 3, "shape", 0, value=1), "is not .* of torchvision's architecture"),
@@ -148,7 +147,7 @@ def test_a_planted_error_is_refused_and_nothing_is_installed(sound, place, tmp_p
     refused(packed(contents, tmp_path / "x.zip"), place, message)
 
 
-@each(("changes", "message"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"files": {}}, "lists other files"),
     ({"files": dict.fromkeys(FILES, "0" * 64)}, "has another checksum than the manifest says"),
     ({"schema": "x"}, "schema is 'x'"),
@@ -187,7 +186,7 @@ def test_what_is_no_sound_zip_ends_in_a_sentence(sound, place, tmp_path):
         install(tmp_path / "nowhere.zip", place)
 
 
-@each("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
 def test_what_is_no_regular_file_is_refused_and_never_read(place, tmp_path, make):
     file = tmp_path / f"{len(list(tmp_path.iterdir()))}.zip"
     make(file)

@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.imagenet_signatures.greatest import greatest, least
 from affscore_book.kit.statistics import Interval, student_interval
@@ -15,7 +14,7 @@ def drawn(random, means, count=6):
     return {f"{i}": partial(student_interval, random.normal(mean, 1, count)) for i, mean in enumerate(means)}
 
 
-@each("means", [[0.0] * 5, [0.0, 0.0, 0.0, 2.0]])
+@pytest.mark.parametrize("means", [[0.0] * 5, [0.0, 0.0, 0.0, 2.0]])
 def test_the_greatest_true_mean_lies_inside(means):
     """In 95 of 100 draws or more. The winner's own interval lies too high: of five equal means it often misses."""
     random = np.random.default_rng(0)

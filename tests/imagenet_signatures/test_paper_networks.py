@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from scripts import load_script
 
 from affscore import Signature
@@ -31,7 +30,7 @@ def test_a_part_computed_again_agrees_with_what_is_stored(script):
     np.testing.assert_allclose(script.small(), json.loads((FOLDER / "paper" / "small.json").read_text()), atol=1e-3)
 
 
-@each("path", FILES)
+@pytest.mark.parametrize("path", FILES)
 def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, script):
     name, state, data, draw = path.stem.split(".")
     found = Signature.load(path)
@@ -76,7 +75,7 @@ def test_the_input_of_each_network_is_the_one_that_fits_and_a_signature_takes_lo
     assert all(row["ratio"] > 1 for row in module.time_table(draws).rows())
 
 
-@each("state", ["trained", "calibrated"])
+@pytest.mark.parametrize("state", ["trained", "calibrated"])
 def test_the_control_of_width_repeats_the_stored_scores_and_changes_wide_calls_alone(state):
     found = module.equal_width_scores(FOLDER, state)
     stored = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json")

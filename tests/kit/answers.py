@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 
 import pytest
-from grids import each
 
 Cases = Mapping[str, Callable[[], None]]
 
@@ -11,7 +10,7 @@ Cases = Mapping[str, Callable[[], None]]
 def said(cases: Cases, verdict: str) -> Callable[..., None]:
     """A test that the check begins with this verdict in every case."""
 
-    @each("case", cases)
+    @pytest.mark.parametrize("case", cases)
     def test(case: str, capsys: pytest.CaptureFixture[str]) -> None:
         cases[case]()
         assert capsys.readouterr().out.startswith(verdict)

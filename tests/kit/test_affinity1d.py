@@ -7,7 +7,6 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from grids import each
 from scipy import special
 
 import affscore_book.kit
@@ -24,7 +23,7 @@ def uniform_grid(a, b, n):
     return np.linspace(a, b, 2 * n + 1)[1::2]
 
 
-@each("name", ["erf", "erfc"])
+@pytest.mark.parametrize("name", ["erf", "erfc"])
 def test_error_functions_are_exact_to_1e_14_relative(node, name):
     x = [*np.linspace(-6, 25, 400).tolist(), 0.5, -0.5, 6.0, 1e-12, -1e-300]
     values = node(MATHEMATICS, f"(m, x) => x.map(m.{name})", x)
@@ -60,7 +59,7 @@ def test_uniforms_are_the_same_in_both_languages_and_never_twice(node):
     assert abs(everything.mean()) < 0.02 and abs(everything.var() - 1 / 3) < 0.01
 
 
-@each("count", [2, 9, 40])
+@pytest.mark.parametrize("count", [2, 9, 40])
 def test_quadrature_is_that_of_gauss(node, count):
     found = node(bundle(KIT / "legendre.js"), f"m => m.legendre({count})")
     for ours, theirs in zip((found["nodes"], found["weights"]), np.polynomial.legendre.leggauss(count), strict=True):
@@ -98,7 +97,7 @@ def test_javascript_score_and_image_are_pythons_over_the_grid(node):
     assert np.nanmin(scores) < 0.2, "the grid should hold tails"
 
 
-@each("scale", [1e-200, 1e-30, 1e30, 1e200])
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
 def test_javascript_score_has_no_unit(node, scale):
     x = normal_grid(0, 1, 50)
     pairs = [(x, np.tanh(x)), (x * scale, np.tanh(x)), (x, np.tanh(x) * scale), (x + 1e6, np.tanh(x) - 1e6)]

@@ -1,7 +1,6 @@
 """Several JavaScript modules become one, or an error says why not."""
 
 import pytest
-from grids import each
 
 from affscore_book.kit.bundle import bundle
 
@@ -25,7 +24,7 @@ def test_bundle_holds_each_file_once_and_in_order(tmp_path, node):
     assert node(text, "m => [m.a, m.default.a, Object.keys(m).length]") == [22, 22, 2]
 
 
-@each(
+@pytest.mark.parametrize(
     ("files", "message"),
     [
         ({"a": 'import * as b from "./b.js";\n', "b": ""}, "a.js has an import that cannot be bundled"),

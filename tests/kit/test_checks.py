@@ -1,12 +1,11 @@
 """What a reader sees of an answer."""
 
 import pytest
-from grids import each
 
 from affscore_book.kit.checks import hint_after, report
 
 
-@each("allowed", [0, 2])
+@pytest.mark.parametrize("allowed", [0, 2])
 def test_the_hint_comes_after_the_allowed_failures_of_each_exercise(capsys, allowed):
     hint_after(allowed)
     for exercise in ("one", "two"):

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from grids import each
 
 from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side
 from affscore_book.kit.statistics import student_interval
@@ -11,7 +10,7 @@ from affscore_book.kit.statistics import student_interval
 GAP = {"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept": (0, math.inf)}
 
 
-@each(
+@pytest.mark.parametrize(
     ("ours", "holds"),
     [(0.55, True), (0.6, True), (0.65, True), (0.5499, False), (0.6501, False), (-0.6, False), (math.nan, False),
      (math.inf, False), (-math.inf, False)],
@@ -52,7 +51,7 @@ def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_
     assert "<td>a &lt; b</td>" in table._repr_html_() and table._repr_html_().count("<tr>") == 5
 
 
-@each(
+@pytest.mark.parametrize(
     ("accept", "says"),
     [((-math.inf, 0), "at most 0.00"), ((0.5, math.inf), "at least 0.50"), ((0, 1), "0.00 to 1.00")],
 )
@@ -61,7 +60,7 @@ def test_the_rule_is_written_as_a_reader_says_it(accept, says):
         assert Claim(**GAP | {"accept": accept, "seen": seen}).rule(2) == says + after
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"kind": "ours"}, "kind is 'ours'"), ({"accept": None}, "accept is None for 'gap'"),
@@ -75,7 +74,7 @@ def test_claims_that_cannot_be_judged(change, message):
         Claim(**GAP | change)
 
 
-@each(
+@pytest.mark.parametrize(
     ("interval", "says"),
     [
         ((0.1, 0.3), "agrees"), ((0.0, 0.5), "agrees"), ((-0.1, 0.3), "undecided"), ((0.1, 0.6), "undecided"),
@@ -93,7 +92,7 @@ def row(ours: float, spread: float | None = None) -> Claim:
     return Claim(**GAP | {"ours": ours, "interval": spread and (ours - spread, ours + spread)})
 
 
-@each(
+@pytest.mark.parametrize(
     ("readings", "says"),
     [
         ([row(1.0), row(-1.0)], ["depends on the start"] * 2),

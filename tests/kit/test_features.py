@@ -4,7 +4,6 @@ from collections import OrderedDict
 
 import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore_book.kit.features import features, layer_outputs
@@ -42,7 +41,7 @@ def test_layer_outputs_are_what_the_layers_give_also_where_later_ones_work_in_pl
         torch.testing.assert_close(found["pool"], network.pool(conv.relu()))
 
 
-@each(
+@pytest.mark.parametrize(
     ("layers", "text"),
     [
         (["relu", "relu7"], "no module 'relu7'; there are relu, lost"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -46,7 +45,7 @@ def test_resnet20_has_the_papers_shapes():
     assert sides(resnet(4, (1, 3), stem_stride=2)) == [(4, 16)] * 3 + [(8, 8)] * 6
 
 
-@each("depth", [1, 4])
+@pytest.mark.parametrize("depth", [1, 4])
 def test_the_perceptron_is_its_formula(depth):
     torch.manual_seed(depth)
     network = mlp(7, depth, classes=3, side=4).eval()
@@ -82,7 +81,7 @@ def test_slope_one_is_affine():
     assert torch.allclose(network(0.25 * a + 0.75 * b), middle, atol=1e-12)
 
 
-@each("build", [myrtle, resnet20])
+@pytest.mark.parametrize("build", [myrtle, resnet20])
 def test_a_stored_network_comes_back(build, tmp_path):
     torch.manual_seed(1)
     options = {"width": 4, "channels": 1, "slope": 0.1}
@@ -111,7 +110,7 @@ def test_bad_files_are_named(tmp_path):
         load_network(path)
 
 
-@each("path", STORED)
+@pytest.mark.parametrize("path", STORED)
 def test_a_committed_network_is_what_its_file_says(path):
     with safe_open(path, framework="pt") as opened:
         for name in opened.keys():  # noqa: SIM118, a file and not a mapping

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from grids import each
 
 import affscore_book.kit
 from affscore_book.kit.bundle import bundle
@@ -35,7 +34,7 @@ def test_texts_of_pictures_are_escaped():
     assert "<b>" not in picture(score=0.5, text="<b>")
 
 
-@each(("low", "high"), [(-6, 6), (0, 1), (-0.3, 1.2), (1e-7, 4e-7), (-1e5, 2e5)])
+@pytest.mark.parametrize(("low", "high"), [(-6, 6), (0, 1), (-0.3, 1.2), (1e-7, 4e-7), (-1e5, 2e5)])
 def test_ticks_are_even_and_inside_in_both_languages(node, low, high):
     values = np.array(ticks(low, high))
     assert 3 <= len(values) <= 8

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from grids import each
 from scipy import stats
 
 from affscore_book.kit.statistics import leaving_out, over_pairs, student_interval
 
 
-@each("seed", range(5))
-@each("level", [0.5, 0.95])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.5, 0.95])
 def test_students_interval_is_the_textbooks(seed, level):
     values = np.random.default_rng(seed).normal(3, 2, size=2 + seed)
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
@@ -17,7 +16,7 @@ def test_students_interval_is_the_textbooks(seed, level):
     np.testing.assert_allclose(found, [values.mean(), values.mean() - half, values.mean() + half], rtol=1e-12)
 
 
-@each("values", [[2, 2, 2], [0, 0], [0.9, 0.9 + 1e-16, 0.9]])
+@pytest.mark.parametrize("values", [[2, 2, 2], [0, 0], [0.9, 0.9 + 1e-16, 0.9]])
 def test_equal_values_do_not_tell_how_sure_their_mean_is(values):
     for found in (student_interval(values), leaving_out(lambda kept: values[0], 5)):
         assert found.mean == pytest.approx(values[0]) and np.isnan(found.low) and np.isnan(found.high)
@@ -31,7 +30,7 @@ def test_leaving_out_networks_or_families_of_equal_size_a_mean_has_students_inte
     assert found == pytest.approx(student_interval(values[:, 0]))
 
 
-@each("values", [[], [1.0], [1.0, np.nan], [[1.0, 2.0]], [1.0, np.inf]])
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, np.nan], [[1.0, 2.0]], [1.0, np.inf]])
 def test_too_few_values_are_refused(values):
     with pytest.raises(ValueError, match="at least 2 finite numbers"):
         student_interval(values)

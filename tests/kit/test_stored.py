@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from grids import each
 
 from affscore_book.kit.stored import open_results, read_results, store_results
 
@@ -28,7 +27,7 @@ def test_a_result_that_is_not_json_leaves_the_old_file(tmp_path):
     assert json.loads(file.read_text()) == {"a": 1} and [path.name for path in tmp_path.iterdir()] == ["study.json"]
 
 
-@each("text", ["", "{", "[]", '{"a": {}}', '{"a": null}', "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": {}}', '{"a": null}', "\xff"])
 def test_a_damaged_file_names_itself_and_its_script(tmp_path, text):
     file = tmp_path / "study.json"
     file.write_text(text, encoding="latin-1")

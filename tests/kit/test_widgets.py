@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import traitlets
 from every_widget import WIDGETS
-from grids import each
 
 import affscore_book.kit as kit
 from affscore_book.kit.bundle import bundle
@@ -26,7 +25,7 @@ from affscore_book.kit.widgets import ComputedWidget
 FIGURE = bundle(Path(kit.__file__).with_name("figure.js"))
 
 
-@each("name", WIDGETS)
+@pytest.mark.parametrize("name", WIDGETS)
 def test_every_bundle_loads_by_itself_and_names_no_other_host(node, name):
     source = WIDGETS[name]._esm
     assert node(source, "m => [typeof m.default.render, typeof m.evaluate]") == ["function", "function"]
@@ -67,7 +66,7 @@ def states(widget):
             continue  # not every combination need be allowed
 
 
-@each("name", WIDGETS)
+@pytest.mark.parametrize("name", WIDGETS)
 def test_every_widget_computes_what_python_computes(node, name):
     widgets = list(states(WIDGETS[name]))
     assert widgets
@@ -77,7 +76,7 @@ def test_every_widget_computes_what_python_computes(node, name):
         np.testing.assert_allclose(score, widget.score(), atol=1e-6, err_msg=repr(widget))
 
 
-@each("name", WIDGETS)
+@pytest.mark.parametrize("name", WIDGETS)
 def test_every_stored_output_holds_state_and_picture_and_is_the_same_on_every_machine(name):
     """Made again from its repr it is the same text, and no coordinate carries digits that rounding could reach."""
     widget = WIDGETS[name]()
@@ -94,7 +93,7 @@ def test_every_stored_output_holds_state_and_picture_and_is_the_same_on_every_ma
         assert not re.search(r"\.\d{2}|e-?\d|nan|inf|-0(?![\d.])", path), path
 
 
-@each("name", WIDGETS)
+@pytest.mark.parametrize("name", WIDGETS)
 def test_every_widget_refuses_what_it_cannot_show(name):
     """Unknown choices, and numbers just outside their bounds."""
     for trait, kind in WIDGETS[name].class_traits().items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore_book.linearized import exercises
@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_an_answer_is_accepted_or_gets_the_hint_that_fits(case, capsys):
     check, answer, said = case
     check(*answer)

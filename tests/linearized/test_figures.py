@@ -7,7 +7,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.linearized import figures
 from affscore_book.linearized.results import load_runs
@@ -39,7 +38,7 @@ def draw(function):
     return figure
 
 
-@each("function", DRAWN)
+@pytest.mark.parametrize("function", DRAWN)
 def test_every_figure_names_its_axes(function):
     axes = draw(function).axes
     names = {tick.get_text() for panel in axes for tick in (*panel.get_xticklabels(), *panel.get_yticklabels())}

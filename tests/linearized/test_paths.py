@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from grids import each
 from torch import nn
 from torch.nn import functional as F
 
@@ -141,7 +140,7 @@ class Skip(nn.Module):
         return x + self.layers(x)
 
 
-@each("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_identity_skip_halves_what_its_branch_adds(seed):
     """depth_out = depth_in + (sum of the branch's shares) / 2 + the share after the addition."""
     draw = random.Random(seed)
@@ -169,7 +168,7 @@ def test_more_paths_than_any_float_holds_are_counted_exactly():
     assert lengths.apl == lengths.napl == 200 and "e+363 paths" in repr(lengths).lower()
 
 
-@each("blocks", [1, 2, 7])
+@pytest.mark.parametrize("blocks", [1, 2, 7])
 def test_the_lengths_in_a_chain_of_skips_are_binomial(blocks):
     """With NAPL's weights each block is passed or skipped with probability 1/2."""
     network = nn.Sequential(*(Skip(nn.Linear(3, 3), nn.ReLU()) for _ in range(blocks)))
@@ -238,7 +237,7 @@ SPELLINGS = {
 }
 
 
-@each("what", SPELLINGS)
+@pytest.mark.parametrize("what", SPELLINGS)
 def test_all_spellings_of_an_operation_count_the_same(what):
     expected = {
         "activation": ([[0, 4]] * 4, 1.0),
@@ -307,7 +306,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@each("what", REFUSED)
+@pytest.mark.parametrize("what", REFUSED)
 def test_what_has_no_path_lengths_is_refused_in_a_sentence(what, capfd):
     network, inputs, sentence = REFUSED[what]
     with pytest.raises(ValueError, match=sentence) as raised:

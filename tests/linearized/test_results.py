@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.linearized.results import LinearizedRuns, load_runs, over_seeds, separation
 
@@ -60,7 +59,7 @@ def test_the_gap_is_the_mean_over_napl(known):
     assert known.gap("plain", whole=False) == {0: pytest.approx(4)}
 
 
-@each("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_gap_is_the_area_between_any_two_curves(seed):
     generator = np.random.default_rng(seed)
     drawn = [sorted(generator.choice(np.arange(1, 9), 3, replace=False).tolist()) for _ in range(2)]
@@ -93,7 +92,7 @@ def test_networks_are_compared_where_both_are_and_only_their_late_runs(known):
     assert study.above("mlp", "plain") == {0: pytest.approx(-4.5)}
 
 
-@each(
+@pytest.mark.parametrize(
     ("accuracies", "share"),
     [([0.89, 0.88, 0.58], 0.25), ([0.9, 0.88, 0.58], 0.375), ([0.9, 0.9, 0.88], 0.75), ([0.91, 0.9, 0.9], 1.0)],
 )
@@ -127,7 +126,7 @@ def test_baselines_are_met_at_their_napl(known):
     assert math.isnan(out_of_reach.above_baselines("plain")[0])
 
 
-@each("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_separation_counts_pairs(seed):
     generator = np.random.default_rng(seed)
     values = generator.integers(0, 6, 30).astype(float)

@@ -7,7 +7,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from grids import each
 from torch import nn
 from torch.nn import functional
 
@@ -58,8 +57,8 @@ def random_slopes(network, seed):
     return network
 
 
-@each("kind", ["mlp", "cnn", "plain", "residual"])
-@each("dtype", [torch.float32, DOUBLE])
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "plain", "residual"])
+@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
 def test_slope_0_changes_nothing_and_the_network_is_not_touched(kind, dtype):
     network, shape = networks()[kind]
     network = shaken(network, 0).to(dtype)
@@ -77,7 +76,7 @@ def test_slope_0_changes_nothing_and_the_network_is_not_touched(kind, dtype):
     assert all(module.training for module in linearize(network.train(), x).modules())
 
 
-@each("kind", ["mlp", "plain", "residual"])
+@pytest.mark.parametrize("kind", ["mlp", "plain", "residual"])
 def test_slope_1_is_affine(kind):
     """f(s x + t y + (1 - s - t) z) is the same combination of outputs: the definition of an affine function."""
     network, shape = networks()[kind]
@@ -140,7 +139,7 @@ def test_survivors_count_slopes_that_are_not_1():
         survivors(nn.Linear(2, 2))
 
 
-@each("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_effective_size_multiplies_to_the_survivors(seed):
     counts = np.random.default_rng(seed).integers(0, 20, 9)
     width, depth = effective_size(counts)
@@ -165,7 +164,7 @@ def test_prior_is_the_sum_of_roots_and_pulls_harder_near_1():
     assert layer.weight.grad.tolist() == pytest.approx([0.0, -2.0, 0.0])
 
 
-@each("m", range(5))
+@pytest.mark.parametrize("m", range(5))
 def test_symmetry_dimension_is_the_rank_of_the_sampled_group(m):
     """Independent of the formula: the tangent space at an element, from differences of samples that keep its zeros."""
     a = torch.tensor([1.0] * m + [0.0, 0.3, 0.6, 0.9][: 4 - m] + [0.1])

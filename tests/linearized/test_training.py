@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scripts import load_script
 from striped import stripes
 
@@ -41,7 +40,7 @@ def trained(data: ImageData, seed: int = 0, **options: Any) -> tuple[Any, dict[s
     return network, train(network, data, seed=seed, batch_size=8, epochs=4, learning_rate=0.1, **options)
 
 
-@each(("start", "cycle"), STARTS.items())
+@pytest.mark.parametrize(("start", "cycle"), STARTS.items())
 def test_slopes_move_while_the_prior_acts_and_at_no_other_time(data, start, cycle):
     network, record = trained(data, start=start, strength=0.05, probe=data.validation.images)
     totals = [sum(epoch["linear"]) for epoch in record["history"]]
@@ -60,7 +59,7 @@ def test_a_run_is_the_one_without_a_prior_until_the_prior_acts(data):
     assert trained(data, start="late", strength=100.0)[1]["linear"] == {"relu1": 8, "relu2": 8}
 
 
-@each(
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"start": "last"}, "start is 'last'; it should be one of 'early', 'middle', 'late'"),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.slopes import effective_size
@@ -48,7 +47,7 @@ def test_a_core_that_grows_with_its_trunk_has_the_trunks_ratio_and_the_same_core
     assert size_ratio(cores, (8, 8), (8, 2), "depth", "strength") == {0: pytest.approx(4)}
 
 
-@each("factor", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 def test_matched_ratios_find_a_planted_factor_between_the_strengths(factor):
     """Depth by units is a power law here, straight in logarithms, and so are points; strengths meet nowhere."""
 

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore_book.linearized.slopes import channel_prelus
 from affscore_book.linearized.widget import (
@@ -67,7 +66,7 @@ def test_the_picture_says_how_long_the_paths_are_and_shows_linear_units_hollow()
     assert "ReLUs by layer: 3, 4, 0, 4" in graph
 
 
-@each("connections", CONNECTIONS)
+@pytest.mark.parametrize("connections", CONNECTIONS)
 def test_the_network_is_what_its_connections_say(connections):
     """The function from the weights by matrix products, without SmallNetwork.forward."""
     widget = next(random_widgets(1, seed=5, connections=connections))
@@ -109,7 +108,7 @@ def test_pieces_are_exact_and_as_few_as_possible(node):
         assert (pieces[:, 0].diff().abs() > 1e-9 * slopes.abs().max()).all()
 
 
-@each("connections", CONNECTIONS)
+@pytest.mark.parametrize("connections", CONNECTIONS)
 def test_the_fully_linear_network_is_a_line_without_length(connections):
     widget = LinearizedNetwork(connections=connections, **dict.fromkeys(LAYERS, WIDTH))
     x, _, kinks = widget.pieces()
@@ -118,8 +117,8 @@ def test_the_fully_linear_network_is_a_line_without_length(connections):
     assert "linear pieces: 1," in widget.fallback()
 
 
-@each("connections", CONNECTIONS)
-@each("draw", [1, 2, len(SEEDS)])
+@pytest.mark.parametrize("connections", CONNECTIONS)
+@pytest.mark.parametrize("draw", [1, 2, len(SEEDS)])
 def test_inputs_of_relus_are_standardised_and_the_function_turns(connections, draw):
     widget = LinearizedNetwork(connections=connections, draw=draw, layer1=3)
     network = widget.network(linear=False)
@@ -131,7 +130,7 @@ def test_inputs_of_relus_are_standardised_and_the_function_turns(connections, dr
     assert (np.diff(np.sign(np.diff(widget.pieces(linear=False)[1]))) != 0).sum() >= 2
 
 
-@each("draw", range(1, len(SEEDS) + 1))
+@pytest.mark.parametrize("draw", range(1, len(SEEDS) + 1))
 def test_units_become_linear_one_after_the_other(draw):
     sets = [LinearizedNetwork(draw=draw, layer2=count).linear_units() for count in range(WIDTH + 1)]
     for count, (fewer, more) in enumerate(itertools.pairwise(sets)):

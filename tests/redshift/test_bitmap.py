@@ -4,13 +4,13 @@ from base64 import b64decode
 from io import BytesIO
 
 import numpy as np
-from grids import each
+import pytest
 from PIL import Image
 
 from affscore_book.redshift.bitmap import bitmap
 
 
-@each("shape", [(32, 32), (3, 5), (7, 2), (1, 1)])
+@pytest.mark.parametrize("shape", [(32, 32), (3, 5), (7, 2), (1, 1)])
 def test_a_picture_comes_back(shape):
     image = np.random.default_rng(sum(shape)).normal(size=shape)
     address = bitmap(image)

@@ -4,20 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.redshift.complexity import dct_excess, dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import grid_points, image_of, random_network
 
 
-@each(("k", "m"), [(1, 0), (3, 4), (0, 9), (15, 8)])
+@pytest.mark.parametrize(("k", "m"), [(1, 0), (3, 4), (0, 9), (15, 8)])
 def test_fourier_frequency_of_a_wave(k, m):
     x = 2 * np.pi * np.arange(32) / 32
     wave = 3 + np.cos(k * x[:, None] + m * x + 0.3)
     assert fourier_frequency(wave) == pytest.approx(math.hypot(k, m) / 16, rel=1e-12)
 
 
-@each(("k", "m"), [(1, 0), (0, 1), (3, 4), (0, 9), (31, 20)])
+@pytest.mark.parametrize(("k", "m"), [(1, 0), (0, 1), (3, 4), (0, 9), (31, 20)])
 def test_dct_frequency_of_a_wave_and_its_excess_over_the_floor(k, m):
     x = (np.arange(32) + 0.5) / 32
     wave = -7 + 2 * np.outer(np.cos(np.pi * k * x), np.cos(np.pi * m * x))
@@ -41,7 +40,7 @@ def test_fourier_has_a_floor_where_the_cosine_transform_has_none():
     assert 0.147 < floor < 0.149
 
 
-@each("seed", range(4))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_image_is_below_the_cosine_transforms_floor_and_waves_of_one_period_are_below_fouriers(seed):
     image = np.random.default_rng(seed).normal(size=(9, 7)).cumsum(0).cumsum(1)
     assert dct_frequency(image) >= 1
@@ -49,7 +48,7 @@ def test_no_image_is_below_the_cosine_transforms_floor_and_waves_of_one_period_a
     assert fourier_frequency(wave) < fourier_frequency(np.tile(np.arange(32.0), (32, 1)))
 
 
-@each("shape", [(32, 32), (7, 12)])
+@pytest.mark.parametrize("shape", [(32, 32), (7, 12)])
 def test_bend_is_what_a_linear_regression_leaves(shape):
     rng = np.random.default_rng(sum(shape))
     image = rng.normal(size=shape)
@@ -66,7 +65,7 @@ def test_bend_is_what_a_linear_regression_leaves(shape):
     assert unexplained_variance(wave + tilted) == pytest.approx(expected, rel=1e-10)
 
 
-@each("measure", [unexplained_variance, fourier_frequency, dct_frequency, dct_excess])
+@pytest.mark.parametrize("measure", [unexplained_variance, fourier_frequency, dct_frequency, dct_excess])
 def test_measures_have_no_unit_and_are_undefined_on_constants(measure):
     image = image_of(random_network(seed=1), "tanh", grid=16)
     assert measure(image * 2**20 + 2**22) == pytest.approx(measure(image), rel=1e-6)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from drawn import check_figure
-from grids import each
 
 from affscore_book.redshift import figures, stored_figures
 from affscore_book.redshift.bitmap import bitmap
@@ -49,7 +49,7 @@ def test_the_lessons_figures_and_checks_need_neither_torch_nor_scipy_nor_matplot
     assert found.stdout.strip() == "[]"
 
 
-@each(
+@pytest.mark.parametrize(
     ("draw", "panels"),
     [
         (lambda: stored_figures.plot_distributions(STORED), 1),

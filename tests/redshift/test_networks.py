@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore import affinity_score
 from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
@@ -22,7 +21,7 @@ from affscore_book.redshift.networks import (
 )  # fmt: skip
 
 
-@each("panel", PANELS)
+@pytest.mark.parametrize("panel", PANELS)
 def test_the_papers_means_and_deviations(panel):
     shift, scale, activation = panel
     scores = layer_scores(activation, scale=scale, shift=shift, seed=PUBLISHED_SEED)
@@ -43,11 +42,11 @@ def lesson():
     return defined
 
 
-@each(
+@pytest.mark.parametrize(
     ("draw", "scale", "depth"),
     [("paired", 1.0, 3), ("paired", 6.0, 3), ("published", 6.0, 3), ("paired", 2.0, 1), ("paired", 6.0, 5)],
 )
-@each("seed", [0, PUBLISHED_SEED])
+@pytest.mark.parametrize("seed", [0, PUBLISHED_SEED])
 def test_the_lessons_painter_draws_the_same_networks_and_its_measures_are_these(lesson, draw, scale, depth, seed):
     ours = random_network(scale=scale, shift=-0.05, seed=seed, draw=draw, depth=depth)
     theirs = lesson["network"](seed, scale, -0.05, depth, second=draw == "published")
@@ -62,7 +61,7 @@ def test_the_lessons_painter_draws_the_same_networks_and_its_measures_are_these(
         assert lesson["unexplained"](image) == pytest.approx(unexplained_variance(image), rel=1e-9)
 
 
-@each("shift", [0.0, -0.05])
+@pytest.mark.parametrize("shift", [0.0, -0.05])
 def test_published_draw_is_torchs_in_the_papers_order(shift):
     """Written out once more: seed, four layers, their numbers; then four new layers and theirs, without a new seed."""
     torch.manual_seed(PUBLISHED_SEED)
@@ -77,14 +76,14 @@ def test_published_draw_is_torchs_in_the_papers_order(shift):
             assert torch.equal(layer.weight.double(), weight) and torch.equal(layer.bias.double(), bias)
 
 
-@each("draw", ["published", "paired"])
+@pytest.mark.parametrize("draw", ["published", "paired"])
 def test_a_draw_leaves_the_callers_random_numbers_alone(draw):
     before = torch.random.get_rng_state()
     random_network(seed=1, scale=2.0, draw=draw)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@each("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_paired_draws_differ_by_scale_and_shift_only(seed):
     one = random_network(seed=seed, draw="paired")
     other = random_network(seed=seed, scale=6.0, shift=-0.05, draw="paired")
@@ -109,7 +108,7 @@ def test_scores_are_those_of_the_networks_activations():
     assert image_of(network, "tanh", grid=9).shape == (9, 9)
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"activation": "rleu"}, "activation is 'rleu'; it should be one of heaviside, sign"),
@@ -125,9 +124,9 @@ def test_bad_arguments_are_named(change, message):
         layer_scores(**{"activation": "relu", "seed": 0, "grid": 4} | change)
 
 
-@each("c", [0.1, 2.0, 6.0])
-@each("activation", ["relu", "leaky_relu", "prelu", "abs", "identity"])
-@each("depth", [1, 3])
+@pytest.mark.parametrize("c", [0.1, 2.0, 6.0])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "prelu", "abs", "identity"])
+@pytest.mark.parametrize("depth", [1, 3])
 def test_homogeneous_activations_only_scale_the_function(c, activation, depth):
     network = random_network(seed=depth, draw="paired", depth=depth)
     other = network.rescaled(c, biases=True)
@@ -139,7 +138,7 @@ def test_homogeneous_activations_only_scale_the_function(c, activation, depth):
         assert affinity_score(u, v).item() == pytest.approx(affinity_score(x, y).item(), abs=1e-7)
 
 
-@each("depth", [1, 2, 4])
+@pytest.mark.parametrize("depth", [1, 2, 4])
 def test_the_sigmoid_twin_computes_what_tanh_does_with_weights_of_two_and_four(depth):
     network, points = random_network(seed=depth, scale=3.0, draw="paired", depth=depth), grid_points(7)
     twin = sigmoid_twin(network)
@@ -151,7 +150,7 @@ def test_the_sigmoid_twin_computes_what_tanh_does_with_weights_of_two_and_four(d
         assert affinity_score(u, v).item() == pytest.approx(affinity_score(x, y).item(), abs=1e-7)
 
 
-@each(("activation", "biases"), [("tanh", True), ("gelu", True), ("relu", False)])
+@pytest.mark.parametrize(("activation", "biases"), [("tanh", True), ("gelu", True), ("relu", False)])
 def test_the_symmetry_needs_homogeneity_and_the_biases(activation, biases):
     network, points = random_network(seed=0), grid_points(8)
     scaled = network.rescaled(2.0, biases=biases)(points, activation)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from scipy import stats
 
 from affscore_book.redshift.complexity import dct_frequency
@@ -33,7 +32,7 @@ def test_the_stored_study_is_whole_and_one_draw_of_it_is_found_again():
     np.testing.assert_allclose(found["dct"], study.maps["gelu"]["depth"][2, 3, :3, 1], atol=1e-6)
 
 
-@each(("count", "draws"), [(200, 200), (0, 50), (50, 200)])
+@pytest.mark.parametrize(("count", "draws"), [(200, 200), (0, 50), (50, 200)])
 def test_a_share_of_draws_has_the_interval_of_clopper_and_pearson(count, draws):
     """Its ends are the shares at which so many or more, or so few or less, have a chance of 2.5 %."""
     claim = share_of_draws("x", "ours, here", "-", np.arange(draws) < count, (0.95, 1.0))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import sympy
 import torch
-from grids import each
 
 from affscore import affine_map, affinity_score, wasserstein2
 from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, monotone_score, uniform_input
@@ -70,8 +69,8 @@ def assert_exact(law, first, second, activation, **options):
         assert abs(ours - theirs) <= 1e-10 * abs(theirs), f"{name}: {ours} instead of {mp.nstr(theirs, 17)}"
 
 
-@each("seed", range(12))
-@each("activation", PIECEWISE_LINEAR)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
 def test_equal_to_mpmath(activation, seed):
     """Parameters of every size: narrow and wide ranges, kinks anywhere, tails up to 45 standard deviations."""
     rng = np.random.default_rng(seed)
@@ -84,7 +83,7 @@ def test_equal_to_mpmath(activation, seed):
     assert_exact("uniform", low - width * share, low + width * (1 - share), activation, **options)
 
 
-@each(
+@pytest.mark.parametrize(
     ("law", "first", "second"),
     [
         ("uniform", -5e-7, 5e-7), ("uniform", -1e-6, 1e-15), ("uniform", -1e-15, 1e-6), ("uniform", -1.0, 1e-60),
@@ -138,14 +137,14 @@ def test_family_of_clips_symbolically():
     assert sympy.expand(var_x * var_y - cov**2 - residual) == 0
 
 
-@each("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_all_positive_is_exactly_one(activation):
     exact = uniform_input([0.0, 1e-300, 3.0, 1e8], [1.0, 1.0, 3.5, 1e8 + 1], activation)
     assert (exact.score == 1).all() and (exact.deficit == 0).all() and (exact.w2 == 0).all()
     assert abs(exact.correlation - 1).max() < 1e-15 and (exact.correlation <= 1).all()
 
 
-@each(("a", "b"), [(-1.0, 0.0), (-2.0, -1.0), (-3.0, -1e-300)])
+@pytest.mark.parametrize(("a", "b"), [(-1.0, 0.0), (-2.0, -1.0), (-3.0, -1e-300)])
 def test_all_negative_is_undefined(a, b):
     dead = uniform_input([a, -1.0], [b, 1.0])
     assert np.isnan(dead.score).tolist() == [True, False] and np.isnan(dead.correlation).tolist() == [True, False]
@@ -171,8 +170,8 @@ def test_numerator_is_symmetric_up_to_the_root_of_one_plus_r():
         assert abs(np.log(one.w2 / one.w2[::-1])).max() <= math.log(2) / 2
 
 
-@each("seed", range(4))
-@each("function", [torch.relu, torch.tanh, torch.sin, torch.square, lambda x: 2 * x + 1])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("function", [torch.relu, torch.tanh, torch.sin, torch.square, lambda x: 2 * x + 1])
 def test_monotone_score_is_the_transport_score(seed, function):
     """Also for activations that are not monotone: sorting is what counts."""
     x = 2 * torch.randn(300, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -181,7 +180,7 @@ def test_monotone_score_is_the_transport_score(seed, function):
     assert abs(monotone_score(x, y) - affinity_score(x, y, covariance="empirical")) < 1e-7
 
 
-@each("law", INPUTS)
+@pytest.mark.parametrize("law", INPUTS)
 def test_agrees_with_the_transport_of_many_quantiles(law):
     first, second = (-1.3, 2.1) if law == "uniform" else (0.4, 1.3)
     exact = INPUTS[law](first, second, "hardtanh")
@@ -194,7 +193,7 @@ def test_agrees_with_the_transport_of_many_quantiles(law):
     assert exact.bound.item() == pytest.approx(math.sqrt(2) * y.std(correction=0).item(), abs=1e-3)
 
 
-@each("law", INPUTS)
+@pytest.mark.parametrize("law", INPUTS)
 def test_shapes_and_types(law):
     first = np.linspace(-3, -1, 5, dtype=np.float32)[:, None]
     exact = INPUTS[law](first, torch.tensor([1, 2, 3]), "hardtanh", low=-2)
@@ -202,7 +201,7 @@ def test_shapes_and_types(law):
     assert INPUTS[law](-1, 1).score.shape == ()
 
 
-@each(
+@pytest.mark.parametrize(
     ("compute", "message"),
     [
         (lambda: uniform_input([0.0, 1.0], 1.0), r"a is 1\.0; it should be below b"),
@@ -226,7 +225,7 @@ def test_bad_values_are_named(compute, message):
         compute()
 
 
-@each("bad", [1j, True])
+@pytest.mark.parametrize("bad", [1j, True])
 def test_bad_types_are_named(bad):
     with pytest.raises(TypeError, match=r"a has dtype .*; it should hold real numbers"):
         uniform_input(bad, 2.0)

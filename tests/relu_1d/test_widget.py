@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import traitlets
-from grids import each
 
 from affscore import affine_map
 from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, uniform_input
@@ -40,9 +39,9 @@ def test_widget_computes_what_python_computes(node):
     assert any(map(math.isnan, scores)) and any(0 < s < 1e-90 for s in scores) and any(s == 1 for s in scores)
 
 
-@each("law", INPUTS)
-@each("activation", PIECEWISE_LINEAR)
-@each(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
+@pytest.mark.parametrize("law", INPUTS)
+@pytest.mark.parametrize("activation", PIECEWISE_LINEAR)
+@pytest.mark.parametrize(("low", "high"), [(-2.0, 3.0), (-5.0, -4.0), (0.5, 1.5), (-0.95, -0.75)])
 def test_widget_draws_the_affine_image(node, law, activation, low, high):
     """The line of the picture against the map fitted to a fine grid of the law, and that of the page."""
     widget = ReluRange(activation=activation, law=law, low=low, high=high)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from calibrated_similarity import calibrate_layers
-from grids import each
 
 from affscore_book.similarity.calibration import best_pair
 from affscore_book.similarity.kernels import cka, gram
@@ -20,8 +19,8 @@ def grams(features):
     return [gram(layer, "linear") for layer in features]
 
 
-@each("related", [False, True])
-@each("seed", range(3))
+@pytest.mark.parametrize("related", [False, True])
+@pytest.mark.parametrize("seed", range(3))
 def test_it_is_that_of_the_authors(seed, related):
     x = layers(seed)
     y = layers(100 + seed, of=x if related else None)

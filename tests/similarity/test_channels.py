@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 from moved_features import SHAPES, draw
 
 from affscore_book.similarity.channels import as_samples, unit_channels
@@ -21,8 +20,8 @@ BAD = {
 }
 
 
-@each("compare", [procrustes, cka, lambda x, y: procrustes(x, y, "orthogonal")])
-@each("text", BAD)
+@pytest.mark.parametrize("compare", [procrustes, cka, lambda x, y: procrustes(x, y, "orthogonal")])
+@pytest.mark.parametrize("text", BAD)
 def test_bad_features_are_named(text, compare):
     with pytest.raises(ValueError, match=text):
         compare(*BAD[text])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.similarity import claims
 from affscore_book.similarity.study import SimilarityStudy
@@ -69,7 +68,7 @@ def widths(relu=(0.9,) * 4, spread=0.0, coded=HEIGHTS):
     return {row.what: row for row in claims.other_widths(Planted(cka, heights))}
 
 
-@each(
+@pytest.mark.parametrize(
     ("relu", "spread", "expected"),
     [
         ([0.9, 0.8, 0.7, 0.6], 0.0, ["agrees", "agrees", "agrees"]),
@@ -94,7 +93,7 @@ class InBlocks(Planted):
         return np.array([False, True, False, True, False])
 
 
-@each(
+@pytest.mark.parametrize(
     ("inside", "orthogonal", "expected"),
     [
         (-0.2, [0.6, 0.3, 0.5, 0.2, 0.4], ["agrees", "agrees", "held", "held"]),
@@ -185,7 +184,7 @@ def dissected(start, end, rise, spread):
     return np.stack([start + level, end + level + off], 1), rise + off
 
 
-@each(
+@pytest.mark.parametrize(
     ("with_relu", "without", "expected"),
     [
         (

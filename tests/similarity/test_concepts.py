@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from grids import each
 
 from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
 
 
-@each("side", [16, 48])
+@pytest.mark.parametrize("side", [16, 48])
 def test_generated_concepts(side):
     concepts = generated_concepts(200, side=side)
     assert torch.equal(concepts.images, generated_concepts(200, side=side).images), "the same each time"
@@ -41,7 +40,7 @@ def test_labelled_concepts():
 GOOD = generated_concepts(4)
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: Concepts(GOOD.images.float(), GOOD.masks, GOOD.names, GOOD.categories), "should be uint8"),

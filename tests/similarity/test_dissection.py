@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy.linalg import fractional_matrix_power
 from torch.nn import functional
 
@@ -13,7 +12,7 @@ from affscore_book.similarity.concepts import Concepts, generated_concepts
 from affscore_book.similarity.dissection import Rotation, dissect, rotation_curve
 
 
-@each("d", [1, 2, 3, 33])
+@pytest.mark.parametrize("d", [1, 2, 3, 33])
 def test_powers_of_a_rotation(d):
     rotation = Rotation.random(d, 0)
     np.testing.assert_allclose(rotation.power(1.0), rotation.q, atol=1e-12)
@@ -23,7 +22,7 @@ def test_powers_of_a_rotation(d):
     np.testing.assert_allclose(rotation.power(0.3), np.real(fractional_matrix_power(rotation.q, 0.3)), atol=1e-9)
 
 
-@each("angles", [(0.4, 2.5), (math.pi, 0.0), (math.pi, math.pi), (3.14159, -3.0), (1.0, 1.0)])
+@pytest.mark.parametrize("angles", [(0.4, 2.5), (math.pi, 0.0), (math.pi, math.pi), (3.14159, -3.0), (1.0, 1.0)])
 def test_powers_of_planted_angles(angles):
     """Half turns, equal planes and fixed directions, hidden by a change of basis."""
     d = 2 * len(angles) + 1
@@ -46,7 +45,7 @@ def test_powers_of_planted_angles(angles):
         np.testing.assert_allclose(rotation.power(0.3), turned(0.3), atol=1e-9)
 
 
-@each(
+@pytest.mark.parametrize(
     ("q", "text"),
     [
         (np.diag([1.0, -1.0]), "reflection"),
@@ -73,9 +72,9 @@ def naive_iou(features, concepts, quantile, top_of="map"):
     return result
 
 
-@each("size", [32, 8, 5])
-@each("quantile", [0.005, 0.1])
-@each("top_of", ["map", "pixels"])
+@pytest.mark.parametrize("size", [32, 8, 5])
+@pytest.mark.parametrize("quantile", [0.005, 0.1])
+@pytest.mark.parametrize("top_of", ["map", "pixels"])
 def test_iou_against_pixel_by_pixel(size, quantile, top_of):
     concepts = generated_concepts(110)  # more than one batch
     features = torch.randn(110, 4, size, size, generator=torch.Generator().manual_seed(0))
@@ -143,7 +142,7 @@ def test_features_on_a_gpu():
 GOOD = generated_concepts(4)
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: dissect(torch.zeros(3, 2, 4, 4), GOOD), r"should be \(4, units, height, width\)"),

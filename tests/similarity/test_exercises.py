@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore_book.kit.statistics import student_interval
 from affscore_book.similarity import exercises
@@ -76,7 +75,7 @@ def shuffled(x, y, count=40):
     return [right(x, y[random.permutation(len(y))]) for _ in range(count)]
 
 
-@each(
+@pytest.mark.parametrize(
     ("cka_of", "null_of", "said"),
     [
         (right, shuffled, "Right: "),

@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from grids import each
 from moved_features import ORTHOGONAL, RELU, SEEDS, SHAPES, draw, relu_moved, rotated
 
 from affscore_book.similarity.procrustes import procrustes
 
 
-@each("seed", SEEDS)
-@each("shape", SHAPES)
-@each(("compare", "moved", "other"), [
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("compare", "moved", "other"), [
     *((compare, relu_moved, rotated) for compare in RELU.values()),
     *((compare, rotated, relu_moved) for compare in ORTHOGONAL.values()),
 ])  # fmt: skip

@@ -7,7 +7,6 @@ import cka as pytorch_cka
 import numpy as np
 import pytest
 import torch
-from grids import each
 from moved_features import SEEDS, SHAPES, draw
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
@@ -26,13 +25,13 @@ def naive_max_gram(x: np.ndarray) -> np.ndarray:
     return np.einsum("mcp,ncp->mnc", x, x).max(-1)
 
 
-@each("shape", [*SHAPES.values(), (600, 4), (257, 2, 2, 2)])  # more than a tile
+@pytest.mark.parametrize("shape", [*SHAPES.values(), (600, 4), (257, 2, 2, 2)])  # more than a tile
 def test_max_kernel_in_tiles_against_the_whole_tensor(shape):
     x = draw(0, shape)
     np.testing.assert_allclose(gram(x, "max"), naive_max_gram(x), rtol=0, atol=1e-13)
 
 
-@each("shape", [*SHAPES.values(), (300, 4)])
+@pytest.mark.parametrize("shape", [*SHAPES.values(), (300, 4)])
 def test_linear_and_laplace_kernels_against_scikit_learn(shape):
     x = draw(0, shape)
     tilde = np.asarray(unit_channels(x)).reshape(len(x), -1)
@@ -44,7 +43,7 @@ def test_linear_and_laplace_kernels_against_scikit_learn(shape):
     np.testing.assert_allclose(gram(x, "linear"), linear_kernel(rows / np.linalg.norm(rows)), atol=1e-14)
 
 
-@each("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_cka_against_the_definition_of_hsic_as_a_u_statistic(kernel):
     """The mean over all quadruples of different samples (Song et al. 2012, equation 3 and theorem 2)."""
     x, y = draw(0, (7, 3)), draw(1, (7, 5))
@@ -57,7 +56,7 @@ def test_cka_against_the_definition_of_hsic_as_a_u_statistic(kernel):
     assert cka(x, y, kernel, null=0).value == pytest.approx(hsic(k, l) / math.sqrt(hsic(k, k) * hsic(l, l)), abs=1e-12)
 
 
-@each("d", [2, 4])
+@pytest.mark.parametrize("d", [2, 4])
 def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
     for seed in range(10):
         for kind, matrix in sample_kinds(d, seed).items():
@@ -66,8 +65,8 @@ def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
     assert not keeps_max(torch.eye(d).flip(0) + 1e-4 * torch.eye(d))
 
 
-@each("kernel", KERNELS)
-@each("n", [12, 30])  # fewer samples than channels, and more
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n", [12, 30])  # fewer samples than channels, and more
 def test_every_kernel_against_a_package_of_another(n, kernel):
     x, y = draw(0, (n, 20)), draw(1, (n, 20))
     xy, xx, yy = (value.item() for value in pytorch_cka.hsic(gram(x, kernel)[None], gram(y, kernel)[None]))
@@ -94,7 +93,7 @@ def test_the_max_kernel_is_not_positive_semi_definite():
 
 
 @pytest.mark.gpu
-@each("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_a_gpu_gives_the_same(shape):
     x, y = (torch.from_numpy(draw(seed, SHAPES[shape])) for seed in (0, 1))
     for call in (procrustes, cka):
@@ -109,7 +108,7 @@ def test_a_gpu_gives_the_same(shape):
 GOOD = np.arange(12.0).reshape(6, 2) ** 1.5
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: cka(GOOD, GOOD, "rbf"), "kernel is 'rbf'"),

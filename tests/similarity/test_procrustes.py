@@ -6,14 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from grids import each
 from moved_features import SEEDS, draw
 from scipy.linalg import orthogonal_procrustes
 
 from affscore_book.similarity.procrustes import procrustes
 
 
-@each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_matching_against_all_permutations(seed):
     """Definition 5.2, by brute force."""
     x, y = draw(seed, (30, 5)), draw(seed + 9, (30, 5))
@@ -23,7 +22,7 @@ def test_matching_against_all_permutations(seed):
     assert found.value == pytest.approx(1 - delta / (2 * math.sqrt(5)), abs=1e-12)
 
 
-@each("shape", [(30, 5), (6, 20)])
+@pytest.mark.parametrize("shape", [(30, 5), (6, 20)])
 def test_orthogonal_procrustes_against_scipy(shape):
     x, y = (value - value.mean(0) for value in (draw(0, shape), draw(1, shape)))
     x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
@@ -31,7 +30,7 @@ def test_orthogonal_procrustes_against_scipy(shape):
     assert procrustes(x, y, "orthogonal", null=0).distance == pytest.approx(np.linalg.norm(x - y @ q), abs=1e-12)
 
 
-@each("group", ["relu", "orthogonal"])
+@pytest.mark.parametrize("group", ["relu", "orthogonal"])
 def test_channels_without_partner_count_as_if_matched_with_zero(group):
     x, y = draw(0, (30, 3)), draw(1, (30, 5))
     found = procrustes(x, y, group, null=0)
@@ -65,7 +64,7 @@ def test_dead_channels_are_no_matches():
     assert both.dead_x == both.dead_y == (4, 5)
 
 
-@each("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
 def test_a_constant_is_dead_in_every_precision(dtype):
     x = torch.arange(20).reshape(10, 2).to(dtype)
     x[:, 1] = torch.tensor(1000.1).to(dtype)

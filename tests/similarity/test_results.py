@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from moved_features import RELU, SHAPES, draw
 
 from affscore_book.similarity.kernels import KERNELS, cka
@@ -12,8 +11,8 @@ from affscore_book.similarity.procrustes import procrustes
 from affscore_book.similarity.results import Similarity
 
 
-@each("kind", ["procrustes relu", "procrustes orthogonal", *KERNELS])
-@each("shape", ["vectors", "maps"])
+@pytest.mark.parametrize("kind", ["procrustes relu", "procrustes orthogonal", *KERNELS])
+@pytest.mark.parametrize("shape", ["vectors", "maps"])
 def test_null_values_are_those_of_shuffled_samples(kind, shape):
     x, y = draw(0, SHAPES[shape]), draw(1, SHAPES[shape])
 
@@ -30,7 +29,7 @@ def test_null_values_are_those_of_shuffled_samples(kind, shape):
     assert math.isnan(compare(y, 0).null_mean)
 
 
-@each("kind", RELU)
+@pytest.mark.parametrize("kind", RELU)
 def test_dead_channels_are_reported_and_not_compared(kind):
     x, y = draw(0, (40, 4)), draw(1, (40, 4))
     dead_x = np.insert(x, [1, 3], [2.5, -7.0], axis=1)

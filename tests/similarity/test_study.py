@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy import stats
 
 from affscore_book.kit.statistics import student_interval
@@ -55,7 +54,7 @@ def test_a_network_that_is_different_makes_the_interval_wide():
     np.testing.assert_allclose(study.outside_minus_inside("resnet20", planted), 0.3)
 
 
-@each("top_of", ["map", "pixels"])
+@pytest.mark.parametrize("top_of", ["map", "pixels"])
 def test_units_are_counted_once_by_category(top_of):
     """At alpha = 0 the shares of the categories add up to the fraction of interpretable units, network by network."""
     study = load_similarity(STORED)
@@ -99,7 +98,7 @@ def test_the_script_measures_in_small_and_goes_on(tmp_path, monkeypatch, capsys)
         np.testing.assert_allclose(study.inside_rises("resnet20", top_of=top_of), ends, atol=1e-9)
 
 
-@each("text", ["", "{}", "[1]", '{"settings": 1', "\xff"])
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"settings": 1', "\xff"])
 def test_damaged_results_are_refused(text, tmp_path):
     (tmp_path / "results.json").write_text(text, encoding="latin-1")
     with pytest.raises(ValueError, match="is not a complete file of book/data/similarity"):

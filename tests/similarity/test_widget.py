@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
@@ -49,7 +48,7 @@ def test_both_languages_compute_the_same_clouds_values_and_nulls(node):
             assert row["value"] == pytest.approx(own[name], abs=1e-6)
 
 
-@each(
+@pytest.mark.parametrize(
     ("state", "blind"),
     [
         ({"order": "swapped", "stretch": 5}, {"relu", "relu_uncentred", "max"}),

@@ -5,7 +5,6 @@ from urllib.parse import unquote
 
 import plain_markdown
 import pytest
-from grids import each
 
 BASE = "https://example.org/book-of/"
 PAGES = {"theory": "theory.ipynb", "glossary": "glossary.md", "bibliography": "bibliography.md"}
@@ -19,7 +18,7 @@ def sources(cells) -> list[str]:
     return ["".join(cell["source"]) for cell in cells]
 
 
-@each(
+@pytest.mark.parametrize(
     ("source", "tags", "page"),
     [
         ("### Exercise: Half\n\nHow?", ["exercise:half"], "```{exercise} Half\n:label: half\n\nHow?\n```"),
@@ -52,7 +51,7 @@ PREDICTION = """**Predict first.** Up or down?
 </details>"""
 
 
-@each(
+@pytest.mark.parametrize(
     ("source", "tags"),
     [("Half", ["exercise:half"]), ("**Theorem.** Let.", ["lemma:l"]), ("Clear.", ["proof"]), ("By parts.", ["folded"]),
      ("It is 2.", ["solution:half"]), ("y = 1\nz = 2", ["hide-cell"]), ("# A table", ["hide-cell"]),
@@ -95,7 +94,7 @@ WORDS = plain_markdown.glossary_words("```{glossary}\naffine map\n  A map.\n```\
 LABELS = plain_markdown.kinds_of_labels([{"cells": [cell("", "theorem:gelbrich"), cell("", "exercise:half")]}])
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "address", "reference"),
     [
         ("two\nwords", "book/theory.html", "[two words](theory.ipynb)"),
@@ -113,7 +112,7 @@ def test_a_link_to_the_book_becomes_a_reference(text, address, reference):
     assert plain_markdown.linked(f"a {link} b", BASE, PAGES, WORDS, LABELS) == f"a {reference} b"
 
 
-@each("address", ["book/theories.html", "book/glossary.html#term-afine"])
+@pytest.mark.parametrize("address", ["book/theories.html", "book/glossary.html#term-afine"])
 def test_a_link_to_what_is_not_there_is_an_error(address):
     with pytest.raises(ValueError, match=r"theories|term-afine"):
         plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, WORDS, LABELS)

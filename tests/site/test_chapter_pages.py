@@ -28,7 +28,6 @@ import pytest
 import whole_formulas
 from docutils import nodes
 from docutils.utils import new_document
-from grids import each
 from PIL import Image
 from test_notebooks import CHAPTERS, EXERCISE, NOTEBOOKS, ROOT, SOLUTION, markdown, output, planted
 
@@ -70,7 +69,7 @@ def stored(tmp_path):
     return tmp_path / "book"
 
 
-@each(
+@pytest.mark.parametrize(
     ("source", "names"),
     [
         ('load("data/one")', ["a.json", "b-0.json"]),
@@ -94,7 +93,7 @@ def test_checksums_are_those_of_sha256sum(stored):
     assert together == f"{found.split()[0]}  book/data/many: 20 files", "a folder within it does not part them"
 
 
-@each("page", NOTEBOOKS)
+@pytest.mark.parametrize("page", NOTEBOOKS)
 def test_the_page_of_a_chapter_ends_with_its_foot(site, page):
     text = page_of(site, page)
     foot = text[text.rindex("Functions, versions and data of this chapter") :].partition("</article>")[0]
@@ -132,7 +131,7 @@ def test_reading_folded_boxes_and_exercises_are_counted_apart():
 
 
 # The full run is a tool and has no exercises.
-@each("page", CHAPTERS)
+@pytest.mark.parametrize("page", CHAPTERS)
 def test_the_page_says_what_the_chapter_takes(site, page):
     shown = re.sub(r"<[^>]+>", "", page_of(site, page))
     parts = r"read,(?: \d+ for what is folded,)? (\d+) for the exercises; every cell runs in (\d+) s"
@@ -166,7 +165,7 @@ def test_the_first_sentence_of_a_definition():
             glossary_hover.first_sentences(glossary(*parts))
 
 
-@each("page", CHAPTERS)
+@pytest.mark.parametrize("page", CHAPTERS)
 def test_every_chapter_has_words_with_their_meaning(site, page):
     links = re.findall(r'<a [^>]*href="glossary.html#term-[^>]*>', page_of(site, page))
     titles = [re.search(r'title="([^"]*)"', link) for link in links]
@@ -292,7 +291,7 @@ def sent(path: Path) -> int:
     return len(gzip.compress(path.read_bytes()))
 
 
-@each("page", NOTEBOOKS)
+@pytest.mark.parametrize("page", NOTEBOOKS)
 def test_a_chapter_is_light(site, page):
     """What a browser loads: at most 1 MB, and .55 MB before the first figure.
 

@@ -11,7 +11,6 @@ import colab
 import colab_versions
 import pytest
 import yaml
-from grids import each
 from test_notebooks import nbformat, planted, printing
 
 FREEZE = "\n".join(
@@ -95,7 +94,7 @@ def test_the_versions_that_colab_publishes_are_fetched(published, tmp_path):
     assert "torch==2.11.0" in colab.chosen((tmp_path / "freeze.txt").read_text())
 
 
-@each(("name", "content", "says"), [
+@pytest.mark.parametrize(("name", "content", "says"), [
     (colab_versions.PACKAGES, None, "cannot be fetched (HTTP Error 404"),
     (colab_versions.SYSTEM, None, "cannot be fetched (HTTP Error 404"),
     (colab_versions.SYSTEM, "Ubuntu 24.04.3 LTS", "has no line such as 'Python 3.13.7'"),

@@ -10,7 +10,6 @@ import edition
 import pytest
 import repository
 import yaml
-from grids import each
 from test_notebooks import CHAPTERS, PAGES, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +21,7 @@ def cells_of(path: Path) -> list[dict]:
     return json.loads(path.read_text(encoding="utf-8"))["cells"]
 
 
-@each("path", [ROOT / f"{page}.ipynb" for page in CHAPTERS])
+@pytest.mark.parametrize("path", [ROOT / f"{page}.ipynb" for page in CHAPTERS])
 def test_only_the_solutions_go_and_only_the_name_comes(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
     before, after = notebook["cells"], edition.for_students(notebook)["cells"]
@@ -34,7 +33,7 @@ def test_only_the_solutions_go_and_only_the_name_comes(path):
     assert "what you give to the check of an exercise: its last call counts" in after[place]["source"]
 
 
-@each(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])
+@pytest.mark.parametrize(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])
 def test_an_edition_that_cannot_be_changes_nothing(kind, url, tmp_path):
     with pytest.raises(ValueError, match="should"):
         edition.make_edition(kind, url, tmp_path)

@@ -4,7 +4,6 @@ import re
 
 import guide
 import pytest
-from grids import each
 from test_notebooks import CHAPTERS as PAGES
 from test_notebooks import NOTEBOOKS, ROOT, markdown
 
@@ -35,7 +34,7 @@ def test_core_exercises_are_the_most_important_and_those_with_numbers_of_their_o
     assert [guide.OWN_NUMBERS in str(each) for each in one.exercises.values()] == [False, True, False]
 
 
-@each(
+@pytest.mark.parametrize(
     ("line", "needed"),
     [
         ("[One](https://x/book/one.html), in particular groups.", {"one": True}),

@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-from grids import each
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("affscore", "affscore_book")
@@ -168,7 +168,7 @@ RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules,
 # ----------------------------------------------------------------------------------------------- the tests
 
 
-@each("rule", RULES)
+@pytest.mark.parametrize("rule", RULES)
 def test_the_house_keeps_its_rules(rule):
     assert rule(ROOT) == []
 

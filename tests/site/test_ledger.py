@@ -12,7 +12,6 @@ import matter
 import pytest
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
-from grids import each
 from sphinx.errors import ExtensionError
 from test_browser import opened
 from test_notebooks import NOTEBOOKS, ROOT, output, planted
@@ -45,7 +44,7 @@ def test_every_claim_of_every_chapter_is_in_the_ledger():
         assert sum(row["address"].startswith(f"{name}.html#claims-") for row in ROWS) == shown
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "kind", "count"),
     [("CVPR 2025", "Figure", 19), ("CVPR 2025", "Table", 3), ("Symmetries", "Figure", 28), ("Symmetries", "Table", 4)],
 )
@@ -67,7 +66,7 @@ def test_a_claim_stands_under_its_place_and_links_to_its_cell():
     assert ledger.claims_of(cell) == [], "the page would show the JSON"
 
 
-@each(
+@pytest.mark.parametrize(
     ("entry", "verdict", "address"),
     [
         ({"needs": "a GPU"}, "not run here", ""),

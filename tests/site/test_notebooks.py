@@ -17,7 +17,6 @@ import nbformat
 import plain_markdown
 import pytest
 import yaml
-from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
@@ -270,7 +269,7 @@ RULES = [
 ]  # fmt: skip
 
 
-@each("page", NOTEBOOKS)
+@pytest.mark.parametrize("page", NOTEBOOKS)
 def test_committed_notebook(page):
     notebook = nbformat.read(ROOT / f"{page}.ipynb", as_version=4)
     of_lessons = (too_many_verdicts, figures_without_their_caption)

@@ -16,7 +16,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from grids import each
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -81,7 +80,7 @@ def environment(folder: Path, lines: list[str]) -> Path:
     return folder / "bin" / "python"
 
 
-@each("package", DISTRIBUTIONS)
+@pytest.mark.parametrize("package", DISTRIBUTIONS)
 def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, package):
     folder = DISTRIBUTIONS[package][0]
     found = (path.relative_to(folder).as_posix() for path in (folder / package).rglob("*") if path.is_file())

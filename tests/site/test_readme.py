@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from grids import each
 from PIL import Image
 
 from affscore.cli.main import main, parser
@@ -20,7 +19,7 @@ def test_the_first_lines_print_what_stands_below_them(capsys):
     assert capsys.readouterr().out == printed
 
 
-@each("page", PAGES)
+@pytest.mark.parametrize("page", PAGES)
 def test_every_command_and_every_path_named_is_there(page):
     targets = set(" ".join(re.findall(r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(), re.M)).split())
     named = set(re.findall(r"\bmake ([a-z][a-z-]+)", " ".join(re.findall(r"`+[^`]*`+", PAGES[page]))))

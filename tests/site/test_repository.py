@@ -12,7 +12,6 @@ import pytest
 import release
 import repository
 import yaml
-from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,7 +79,9 @@ def test_one_command_changes_every_mention_and_changes_it_back(copy):
     assert {path: path.read_text() for path in repository.files(copy)} == before
 
 
-@each("url", ["", "affscore", "http://github.com/a/b", "https://github.com/a", "https://gitlab.com/a/b"])
+@pytest.mark.parametrize(
+    "url", ["", "affscore", "http://github.com/a/b", "https://github.com/a", "https://gitlab.com/a/b"]
+)
 def test_an_address_that_is_none_is_refused_and_nothing_changes(copy, url):
     before = (copy / "_config.yml").read_text()
     with pytest.raises(ValueError, match="should look like"):
@@ -120,7 +121,7 @@ def test_the_rocket_and_the_first_cells_name_the_tag(released):
     assert "v0.3.2" in text and TAG not in text and text.count("--branch") == 1
 
 
-@each("name", ["pyproject.toml", "book/pyproject.toml", "CITATION.cff", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "book/pyproject.toml", "CITATION.cff", "CHANGELOG.md"])
 def test_another_version_is_refused(released, name):
     before = (released / name).read_text()
     (released / name).write_text(before.replace("0.3.1", "0.3.10"))

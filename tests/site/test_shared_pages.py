@@ -7,13 +7,12 @@ from urllib.parse import urljoin
 import numpy as np
 import pytest
 import shared_pages
-from grids import each
 from PIL import Image
 from test_notebooks import PAGES
 from test_notebooks import SITE as BASE
 
 
-@each("size", [(900, 600), (300, 900), (2400, 400)])
+@pytest.mark.parametrize("size", [(900, 600), (300, 900), (2400, 400)])
 def test_a_card_holds_the_whole_picture_unbent_on_white(tmp_path, size):
     Image.new("RGBA", size, (0, 0, 255, 255)).save(tmp_path / "a.png")
     shared_pages.draw_card(tmp_path / "a.png", tmp_path / "card.png")

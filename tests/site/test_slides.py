@@ -7,7 +7,6 @@ import re
 
 import gallery
 import pytest
-from grids import each
 from PIL import Image
 from test_notebooks import ROOT, output, planted
 
@@ -68,7 +67,7 @@ def test_a_deck_has_slides_notes_and_formulas(tmp_path):
     assert "<title>A &lt; B</title>" in slides.deck("# A < B", "<title>[title]</title>", tmp_path)
 
 
-@each("deck", DECKS)
+@pytest.mark.parametrize("deck", DECKS)
 def test_every_link_and_file_of_a_deck_is_there(site, deck):
     page = (site / "slides" / f"{deck}.html").read_text(encoding="utf-8")
     assert f'href="../slides/{deck}.html"' in (site / "book" / "teaching.html").read_text(encoding="utf-8")
@@ -84,7 +83,7 @@ def test_every_link_and_file_of_a_deck_is_there(site, deck):
     assert "bibliography.html#bouniot2025" in page
 
 
-@each("deck", DECKS)
+@pytest.mark.parametrize("deck", DECKS)
 def test_every_slide_has_notes_and_the_minutes_fill_a_double_lesson(deck):
     parts = re.split(r"^---$", (ROOT / "book" / "slides" / f"{deck}.md").read_text(), flags=re.MULTILINE)
     notes = [re.findall(r"^> (?:\*\*(\d+) min\.\*\* )?\S", part, flags=re.MULTILINE) for part in parts]

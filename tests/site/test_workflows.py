@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from grids import each
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -42,12 +41,12 @@ def weaknesses(text: str) -> list[str]:
     ]
 
 
-@each("path", WORKFLOWS)
+@pytest.mark.parametrize("path", WORKFLOWS)
 def test_workflow_is_strict(path):
     assert weaknesses(path.read_text()) == []
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "old", "new"),
     [
         ("gpu", "contents: read\n", "contents: write\n"),

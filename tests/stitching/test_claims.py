@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.stitching import claims
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
@@ -59,7 +58,7 @@ def verdicts(rows):
     return [row.verdict for row in rows]
 
 
-@each(
+@pytest.mark.parametrize(
     ("full", "group", "spread", "expected"),
     [
         (2.0, 9.0, 0.0, ["agrees", "agrees"]),
@@ -99,7 +98,7 @@ def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0)
     return Planted(points)
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "orders", "widths"),
     [
         ({}, {"agrees"}, ["agrees", "held"]),
@@ -114,7 +113,7 @@ def test_low_ranks_must_cost_more_at_every_layer_at_an_equal_rank_and_at_an_equa
     assert set(verdicts(rows[:5])) == orders and verdicts(rows[5:7]) == widths
 
 
-@each(("third", "expected"), [(9.0, "agrees"), (3.0, "disagrees")])
+@pytest.mark.parametrize(("third", "expected"), [(9.0, "agrees"), (3.0, "disagrees")])
 def test_the_penalty_must_fall_after_the_third_activation(third, expected):
     rows = claims.ranking(ranks(third=third))
     assert [by_what(rows, f"{name}, learned").verdict for name in ("full", "G_ReLU")] == [expected] * 2
@@ -131,7 +130,7 @@ def searched(*, start=6.0, soft=(40.0, 8.0, 30.0), best=(0.001, 0.1, 10.0, 10.0)
     return Planted(points)
 
 
-@each(
+@pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({}, ["agrees", "held", "agrees"]),
@@ -152,7 +151,7 @@ def test_the_best_alphas_are_those_of_the_pairs():
         assert [row.ours for row in rows if row.what.startswith("best alphas")] == pytest.approx([decades] * 2)
 
 
-@each(
+@pytest.mark.parametrize(
     ("inside", "left", "end", "expected"),
     [
         (0.0, 18.0, 5.0, ["agrees", "held", "held", "held"]),
@@ -175,7 +174,7 @@ def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_le
     assert [row.verdict for row in rows if row.ours is not None] == expected
 
 
-@each("spread", [0.0, 3.0])
+@pytest.mark.parametrize("spread", [0.0, 3.0])
 def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread):
     """10 points of 40 and 10 of 20: a third of the whole, not the mean of a quarter and a half."""
     alone, saved = {"block1.relu1": 40.0, "block2.relu1": 20.0}, {"closed form": 0, "closed form, shortcut too": 10}
@@ -185,7 +184,7 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
     assert (share.high - share.low > 0.01) == (spread > 0)
 
 
-@each(
+@pytest.mark.parametrize(
     ("gap", "full", "saved", "chance", "expected"),
     [
         (15.0, 4.0, 12.0, 3.0, ["agrees", "agrees", "held", "held"]),
@@ -203,7 +202,9 @@ def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyon
     assert verdicts(claims.blocks(Planted(points))) == expected
 
 
-@each(("sign", "turned", "expected"), [(1, (), "held"), (-1, (), "failed"), (1, (7, 13), "undecided")])
+@pytest.mark.parametrize(
+    ("sign", "turned", "expected"), [(1, (), "held"), (-1, (), "failed"), (1, (7, 13), "undecided")]
+)
 def test_the_bridge_holds_where_score_and_penalty_rise_together_in_every_stage(sign, turned, expected):
     """Two layers are exchanged, as no rank correlation without any has an interval; then a whole stage is turned."""
     costs = np.arange(len(RESNET), dtype=float)
@@ -215,7 +216,7 @@ def test_the_bridge_holds_where_score_and_penalty_rise_together_in_every_stage(s
     assert verdicts(claims.bridge(found, "plain20")) == [expected]
 
 
-@each(
+@pytest.mark.parametrize(
     ("lost", "backwards", "expected"),
     [
         ({}, {"another seed": 0.5}, ["held"] * 8),
@@ -231,7 +232,7 @@ def test_controls_are_judged_by_what_they_lose(lost, backwards, expected):
     assert verdicts(claims.controls(Controls(MYRTLE, tables, back, back))) == expected
 
 
-@each(
+@pytest.mark.parametrize(
     ("relu", "linear", "untrained", "expected"),
     [((40, 3, 2, 9, 9), (0,) * 5, 20.0, ["held"] * 6), ((3, 4, 5, 1, 1), (3,) * 5, 1.0, ["failed"] * 6)],
 )
@@ -244,7 +245,7 @@ def test_merging_is_judged_by_what_each_group_saves(relu, linear, untrained, exp
     assert verdicts(claims.merging(Averages({}, lost, lost, lost, plain))) == expected
 
 
-@each(("without", "between", "expected"), [(30, 2, ["agrees"] * 2), (4, 9, ["disagrees"] * 2)])
+@pytest.mark.parametrize(("without", "between", "expected"), [(30, 2, ["agrees"] * 2), (4, 9, ["disagrees"] * 2)])
 def test_a_permutation_costs_more_where_no_relu_follows(without, between, expected):
     def points(kind, layer, stitch, fit):
         extra = without if kind == "resnet20_without_last_relu" else between

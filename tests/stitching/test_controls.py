@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 from scripts import load_script
 
 from affscore_book.kit.training import Images, image_data
@@ -21,7 +20,7 @@ from affscore_book.stitching.controls import (
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "stitching" / "control.py"
 
 
-@each("seed", range(2))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_turned_image_turned_back_is_the_image(seed):
     images = Images(torch.randint(0, 256, (20, 1, 6, 6), generator=torch.Generator().manual_seed(seed)),
                     torch.zeros(20).long())  # fmt: skip

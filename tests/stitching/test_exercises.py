@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
-from grids import each
 from scipy.optimize import linear_sum_assignment
 
 from affscore_book.stitching import exercises
@@ -40,7 +40,7 @@ def points(g_relu, full):
     exercises.check_points({"g_relu": g_relu, "full": full}, X, Y)
 
 
-@each(
+@pytest.mark.parametrize(
     ("check", "answer", "start"),
     [
         (exercises.check_build, (built(),), "Right: "),

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from grids import each
 from planted_images import images, random_network
 
 from affscore_book.stitching.learning import learn
@@ -50,7 +49,7 @@ def test_soft_sort_needs_the_absolute_value_that_the_paper_leaves_out():
         assert torch.allclose(stitch.matrix(), soft_sort(stitch.scores, temperature))
 
 
-@each("kind", ["g_relu", "soft_sort"])
+@pytest.mark.parametrize("kind", ["g_relu", "soft_sort"])
 def test_a_rounded_stitch_is_in_the_group(kind):
     stitched = Stitched(random_network("myrtle", 0), random_network("myrtle", 1), "relu2", stitch_layer(kind, (8, 8)))
     states = stitched.states(images(60))
@@ -85,7 +84,7 @@ def test_birkhoff_stays_doubly_stochastic_and_its_scale_waits():
     assert ones == [True] * 8 + [False] * 8
 
 
-@each("alpha", [0.1, 10.0])
+@pytest.mark.parametrize("alpha", [0.1, 10.0])
 def test_the_norm_term_only_shrinks_the_learning_rate(alpha):
     """Its gradient is along P itself, and Sinkhorn iterations forget a factor of the whole matrix."""
     start = torch.rand(6, 6, generator=torch.Generator().manual_seed(0))
@@ -111,7 +110,7 @@ def test_a_step_of_the_lasso_is_soft_thresholding():
     assert torch.allclose(stitch.matrix(), expected) and stitch.sparsity() == pytest.approx(4 / 6)
 
 
-@each("kind", [*STITCHES, "rank 3"])
+@pytest.mark.parametrize("kind", [*STITCHES, "rank 3"])
 def test_a_stitch_acts_on_channels_alike_at_every_pixel(kind):
     stitch = stitch_layer(kind, (5, 5))
     x = torch.randn(3, 5, 2, 4, generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 from scripts import load_script
 
 from affscore_book.kit.networks import mlp
@@ -45,7 +44,7 @@ PLANTED = [("permutation", 0.0, Monomial("one")), ("G_ReLU", 0.0, Monomial("posi
            ("G_ReLU", 0.5, Monomial("positive")), ("invertible", 1.0, GeneralLinear())]  # fmt: skip
 
 
-@each(("kind", "slope", "group"), PLANTED)
+@pytest.mark.parametrize(("kind", "slope", "group"), PLANTED)
 def test_a_planted_element_is_undone_and_its_average_is_the_network(kind, slope, group):
     one, x = network(0, slope), images()
     twin = aligned(one, [group.sample(WIDTH, seed) for seed in range(3)])
@@ -66,7 +65,7 @@ def test_a_matrix_outside_the_group_changes_relu_and_not_the_identity():
     assert linear < 1e-9 and relu > 0.1
 
 
-@each("kind", ALIGNMENTS[1:])
+@pytest.mark.parametrize("kind", ALIGNMENTS[1:])
 def test_alignment_is_best_of_its_kind(kind):
     """No element drawn from the group brings the features nearer, in the sense that the kind is best in."""
     x, y = network(0, 0.0).hidden(images())[0], network(1, 0.0).hidden(images())[0]
@@ -100,7 +99,7 @@ def test_repair_sets_means_and_spreads_midway_between_those_of_the_ends():
         torch.testing.assert_close(c.std(0), (a.std(0) + b.std(0)) / 2)
 
 
-@each("slope", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
 def test_dense_is_the_network(slope):
     torch.manual_seed(0)
     one = mlp(6, 2, side=5, slope=slope)

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy.optimize import nnls
 
 from affscore_book.stitching.maps import stitch_layer
@@ -24,7 +23,7 @@ def rows(x):
     return x.permute(0, 2, 3, 1).reshape(-1, x.shape[1]).numpy()
 
 
-@each("rank", [None, 1, 2, 4])
+@pytest.mark.parametrize("rank", [None, 1, 2, 4])
 def test_least_squares_of_any_rank_is_optimal(rank):
     x, y = features(0)
     a, b = rows(x), rows(y)
@@ -39,7 +38,7 @@ def test_least_squares_of_any_rank_is_optimal(rank):
     assert np.allclose(a @ found.T, (u[:, :rank] * s[:rank]) @ v[:rank], atol=1e-8)
 
 
-@each("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_assignment_is_the_best_of_all_permutations_with_the_best_scales(seed):
     x, y = features(seed, outputs=5)
     permutation, scale = assignment(Moments.of(x, y))
@@ -53,7 +52,7 @@ def test_assignment_is_the_best_of_all_permutations_with_the_best_scales(seed):
     assert torch.equal(best_scales(Moments.of(x, y), permutation), scale)
 
 
-@each("kind", ["full", "rank 1", "rank 4", "lasso", "g_relu"])
+@pytest.mark.parametrize("kind", ["full", "rank 1", "rank 4", "lasso", "g_relu"])
 def test_stitches_start_at_the_closed_form(kind):
     x, y = features(0, inputs=6)
     moments = Moments.of(x, y)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 from planted_images import ARCHITECTURES, acted_on, difference, images, random_network
 from torch.nn import functional
 
@@ -20,7 +19,7 @@ from affscore_book.stitching.stitched import State, Stitched, inside_block, laye
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 
 
-@each("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 @torch.no_grad()
 def test_the_two_parts_of_a_network_are_the_network_and_one_pass_gives_what_arrives_at_every_cut(name):
     network, x = random_network(name), images(4)
@@ -52,7 +51,7 @@ def test_inside_a_block_the_shortcut_is_the_first_networks():
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@each("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
     network = random_network(name)
     other, _ = acted_on(network, 0)
@@ -67,7 +66,7 @@ def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
     assert difference(network, Stitched(network, other, layer, wrong), held_out) > 1e-2
 
 
-@each("name", ["resnet20", "resnet20 with slope"])
+@pytest.mark.parametrize("name", ["resnet20", "resnet20 with slope"])
 def test_with_a_moved_residual_stream_stitching_fails_inside_blocks_unless_the_shortcut_is_stitched(name):
     network = random_network(name)
     other, _ = acted_on(network, 5, ties=True)
@@ -109,7 +108,9 @@ def fashion():
     return data.standardise(data.train.images), data.train.labels, data.standardise(test.images), test.labels
 
 
-@each(("name", "layers"), [("myrtle_0", ["relu2", "relu4"]), ("resnet20_0", ["block8.relu1", "block9.relu2"])])
+@pytest.mark.parametrize(
+    ("name", "layers"), [("myrtle_0", ["relu2", "relu4"]), ("resnet20_0", ["block8.relu1", "block9.relu2"])]
+)
 def test_the_learned_stitch_has_no_penalty_on_planted_truth(name, layers, fashion):
     x, labels, test, test_labels = fashion
     network, _ = load_network(NETWORKS / f"{name}.safetensors")
@@ -137,7 +138,7 @@ def same(one, other):
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-@each("kind", STITCHES)
+@pytest.mark.parametrize("kind", STITCHES)
 def test_only_the_stitch_learns(kind):
     one, other = random_network("resnet20", 0), random_network("resnet20", 1)
     one.train()  # what the caller's networks are set to does not matter, and stays

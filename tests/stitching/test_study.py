@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.kit.networks import load_network
 from affscore_book.kit.statistics import over_pairs, student_interval
@@ -61,7 +60,7 @@ def test_the_stored_results_are_read_as_penalties(tmp_path):
         study.layer_scores("resnet20")
 
 
-@each("text", ["", "{}", stored()[:-9], "[1]", stored(networks={"myrtle_0": 3})])
+@pytest.mark.parametrize("text", ["", "{}", stored()[:-9], "[1]", stored(networks={"myrtle_0": 3})])
 def test_a_damaged_file_is_named(text, tmp_path):
     (tmp_path / "x.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"x\.json is not a complete file"):
@@ -104,7 +103,7 @@ def test_the_rank_correlation_is_over_layers_and_its_interval_over_stages(tmp_pa
     assert (found.low, found.high) == pytest.approx(np.clip(ends, -1, 1), abs=1e-4)
 
 
-@each("alike", [0.0, 1.0])
+@pytest.mark.parametrize("alike", [0.0, 1.0])
 def test_four_pairs_in_a_cycle_leave_out_networks_whatever_first_and_second_halves_have_in_common(alike):
     """A pair's value is an effect of its first network and one of its second; those of a network may be the same."""
     draw, truth = np.random.default_rng(0), 5.0

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 from scipy.linalg import orthogonal_procrustes
 from scripts import load_script
 
@@ -30,8 +29,8 @@ SCALES = np.random.default_rng(4).uniform(0.5, 2, (2, WIDTH))
 TWIN, TURNED = permuted_twin(NET, ORDERS, SCALES), turned_twin(NET)
 
 
-@each("cut", [1, 2])
-@each("other", [NET, TWIN, TURNED])
+@pytest.mark.parametrize("cut", [1, 2])
+@pytest.mark.parametrize("other", [NET, TWIN, TURNED])
 def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
     (first, second, last), (b, c, d) = (map(np.array, NET[key]) for key in ("weights", "biases"))
     hidden = np.maximum(np.maximum(POINTS @ first.T + b, 0) @ second.T + c, 0)
@@ -39,8 +38,8 @@ def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
     np.testing.assert_allclose(found, (hidden @ last.T + d)[:, 0], atol=1e-10)
 
 
-@each("cut", [1, 2])
-@each(("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])])
+@pytest.mark.parametrize("cut", [1, 2])
+@pytest.mark.parametrize(("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])])
 def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, exact):
     x, y = toy_features(NET, POINTS, cut), toy_features(other, POINTS, cut)
     kinds = ("none", "permutation", "g_relu", "orthogonal", "rank 1", "rank 2", "full")

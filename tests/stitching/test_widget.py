@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
-from grids import each
+import pytest
 
 from affscore_book import stitching
 from affscore_book.kit.bundle import bundle
@@ -46,7 +46,7 @@ def test_without_networks_there_is_no_score():
     assert np.isnan(TwoNetworks().score()) and "no networks" in TwoNetworks().fallback()
 
 
-@each("cut", CUTS)
+@pytest.mark.parametrize("cut", CUTS)
 def test_a_low_penalty_does_not_need_a_trained_network(cut):
     """In closed form from an untrained first half; learned on the labels also into an untrained second half."""
     first = TwoNetworks(toys=TOYS, pair="untrained_first", cut=cut)
@@ -73,7 +73,7 @@ DRAW = """async (m, state) => {
 }"""
 
 
-@each("widget", STATES[6::11])
+@pytest.mark.parametrize("widget", STATES[6::11])
 def test_the_static_picture_draws_what_the_page_draws(node, widget):
     live = node(TwoNetworks._esm, DRAW, widget.state())
     static = re.findall(r'<path class="([\w-]+)"[^>]* d="([^"]*)"', widget.fallback())

@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torchvision
-from grids import each
 from made_signatures import made, published
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -22,7 +21,7 @@ def test_every_classification_model_of_torchvision_is_known_once():
     ]  # fmt: skip
 
 
-@each("name", torchvision.models.list_models(module=torchvision.models))
+@pytest.mark.parametrize("name", torchvision.models.list_models(module=torchvision.models))
 def test_weights_of_a_signature_decide_which_numbers_count(name):
     enum = torchvision.models.get_model_weights(name)
     default = facts(name)
@@ -72,7 +71,7 @@ def counted_depth(name):
 
 
 @pytest.mark.weekly  # it changes with torchvision only
-@each("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_depths_are_those_of_the_longest_path(family):
     # The first and one more of a family: building all takes a minute.
     names = list(FAMILIES[family].depths)
@@ -86,7 +85,7 @@ def test_a_block_of_a_vit_is_four_maps_deep():
         assert facts(name).depth == 4 * blocks + 2
 
 
-@each(("provenance", "kind"), [
+@pytest.mark.parametrize(("provenance", "kind"), [
     ({"weights": {"kind": "random", "weights": "random initialisation, seed 1"}}, "random"),
     ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),
     ({"weights": {"kind": "file", "weights": "from imagenet_finetuned.pth"}}, "unknown"),

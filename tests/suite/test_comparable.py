@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made, published, random_scores
 
 from affscore.suite.comparable import collect, conditions, load_signatures, names_of, sequence
@@ -12,7 +11,7 @@ from affscore.suite.compare import companion_correlations, density_curves, histo
 from affscore.suite.distances import distances
 
 
-@each(("change", "key"), [
+@pytest.mark.parametrize(("change", "key"), [
     ({"pool": "trailing"}, "pool"),
     ({"covariance": "empirical"}, "covariance"),
     ({"size": 128}, "batch size"),
@@ -62,7 +61,7 @@ def test_an_unfinished_file_under_the_name_of_a_finished_one_is_left_out(tmp_pat
     assert len(found) == 1 and unreadable == [{"file": "a.json", "reason": reason}]
 
 
-@each(("files", "names"), [
+@pytest.mark.parametrize(("files", "names"), [
     ({"1": "alexnet", "2": "alexnet random", "3": "vgg11"}, ["alexnet pretrained", "alexnet random", "vgg11"]),
     ({"1": "vgg13", "2": "vgg13", "3": "vgg11"}, ["1", "2", "vgg11"]),
     ({"a": "z", "y": "m", "z": "m"}, ["z pretrained", "y", "z.json"]),  # a file with the name of another's model

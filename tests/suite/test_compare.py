@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made, published, random_scores
 
 from affscore.companions import MEASURES
@@ -47,7 +46,7 @@ def test_history_runs_from_alexnet_to_today_and_strangers_come_last():
     np.testing.assert_allclose([row["min"], row["median"], row["max"]], [scores.min(), np.median(scores), scores.max()])
 
 
-@each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     rows = random_scores(seed, 1, 30)
     signatures = {"a": made(rows), "b": made(rows[:, :2])}
@@ -60,7 +59,7 @@ def test_densities_are_sums_of_gaussians_with_scotts_bandwidth(seed):
     assert np.trapezoid(curves["a"], grid) == pytest.approx(1, abs=0.01)
 
 
-@each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_companions_correlate_as_numpy_says(seed):
     generator = np.random.default_rng(seed)
     signatures, expected = {}, {}

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made, programme, published, random_scores
 from scipy.cluster.hierarchy import fcluster, leaves_list
 
@@ -16,7 +15,7 @@ from affscore.suite.tables import Table
 SEEDS = range(5)
 
 
-@each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_dtw_is_the_least_cost_of_a_warping_path(seed):
     generator = np.random.default_rng(seed)
     n, m = generator.integers(1, 40, size=2)
@@ -24,7 +23,7 @@ def test_dtw_is_the_least_cost_of_a_warping_path(seed):
     assert dtw(a, b) == pytest.approx(programme(a, b), rel=1e-12)
 
 
-@each(("a", "b", "message"), [
+@pytest.mark.parametrize(("a", "b", "message"), [
     ([], [1.0], r"a has shape \(0,\)"),
     ([1.0], [math.nan], r"b has shape \(1,\) and 1 values that are not finite"),
     ([1.0], [[1.0]], r"b has shape \(1, 1\)"),
@@ -46,7 +45,7 @@ def test_distances_are_those_of_the_means_of_live_calls():
     np.testing.assert_allclose(matrix(found), [[0, expected], [expected, 0]], rtol=1e-12)
 
 
-@each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_planted_clusters_are_found(seed):
     generator = np.random.default_rng(seed)
     truth = generator.permutation(np.repeat([0, 1, 2], 6))

@@ -5,7 +5,6 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from grids import each
 from made_signatures import made, published, random_scores
 
 from affscore.suite import figures
@@ -36,7 +35,7 @@ FIGURES = {
 }
 
 
-@each("name", FIGURES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_figures_name_every_network_mark_random_weights_and_are_legible_on_a_phone(name):
     signatures = many(33, lambda i: "pretrained" if i % 2 else "random")
     with warnings.catch_warnings():
@@ -53,8 +52,8 @@ def test_figures_name_every_network_mark_random_weights_and_are_legible_on_a_pho
     assert min(text.get_fontsize() for text in shown) * 60 / 72 >= 8.7
 
 
-@each("name", FIGURES)
-@each("kind", ["pretrained", "random"])
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("kind", ["pretrained", "random"])
 def test_where_all_weights_are_of_one_kind_no_name_has_a_star(name, kind):
     FIGURES[name](many(3, lambda _: kind))
     words = [text.get_text() for text in texts()]
@@ -73,7 +72,7 @@ def test_batch_sizes_are_shown_beside_the_change_from_the_largest():
     assert {"change from 512", "weights not recorded"} <= {text.get_text() for text in texts()}
 
 
-@each(("change", "words"), [
+@pytest.mark.parametrize(("change", "words"), [
     ({}, r"batch sizes \[64, 64\]; they should all be different"),
     ({"rows": random_scores(0, 1, 5), "size": 128}, "different activation calls; they should be of one network"),
     ({"data": "cifar10", "size": 128}, "differ in their data"),

@@ -1,12 +1,11 @@
 """Processes that share a list: each item falls to one of them."""
 
 import pytest
-from grids import each
 
 from affscore.suite.processes import share
 
 
-@each("world", [1, 2, 3, 8])
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_every_item_falls_to_one_process(monkeypatch, world):
     parts = []
     for rank in range(world):
@@ -17,7 +16,7 @@ def test_every_item_falls_to_one_process(monkeypatch, world):
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-@each("rank", ["-1", "2"])
+@pytest.mark.parametrize("rank", ["-1", "2"])
 def test_a_process_counted_from_1_is_refused(monkeypatch, rank):
     """It would leave out the items of process 0."""
     monkeypatch.setenv("RANK", rank)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from grids import each
 from image_files import noise_images
 from small_run import BATCHES, SETTINGS, Watched, data, files, network, run, unfinished
 from torch import nn
@@ -69,7 +68,7 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
     assert seen == [BATCHES] and files(whole) == before
 
 
-@each(("at", "kind"), [(1, OSError), (BATCHES - 1, OSError), (6, KeyboardInterrupt)])
+@pytest.mark.parametrize(("at", "kind"), [(1, OSError), (BATCHES - 1, OSError), (6, KeyboardInterrupt)])
 def test_a_batch_that_fails_or_is_interrupted_keeps_those_before_it(whole, tmp_path, at, kind):
     folder = tmp_path / str(at)
     error = stopped(folder, at, kind)
@@ -85,7 +84,7 @@ def test_a_batch_that_fails_or_is_interrupted_keeps_those_before_it(whole, tmp_p
     assert files(folder) == files(whole) and seen == [done] + [1] * (BATCHES - done)
 
 
-@each("room", [0, 300])
+@pytest.mark.parametrize("room", [0, 300])
 def test_full_disk_keeps_what_is_finished(whole, tmp_path, room):
     """The system stops the write: no file may grow beyond ``room`` bytes."""
     folder = tmp_path / str(room)
@@ -198,7 +197,7 @@ def test_other_settings_are_refused_by_name(tmp_path, monkeypatch):
         assert files(tmp_path) == before
 
 
-@each(("options", "message"), [
+@pytest.mark.parametrize(("options", "message"), [
     ({"name": ""}, "name is ''"),
     ({"name": ".."}, "name is '..'"),
     ({"name": "a/b"}, "name is 'a/b'"),
@@ -223,7 +222,7 @@ class Sloped(nn.Module):
         return nn.functional.leaky_relu(x, self.slope)
 
 
-@each(("one", "other"), [
+@pytest.mark.parametrize(("one", "other"), [
     (nn.LeakyReLU(0.01), nn.LeakyReLU(0.9)),
     (nn.LayerNorm(6, eps=1e-5), nn.LayerNorm(6, eps=1e-2)),
     (nn.ReLU(), nn.GELU()),
@@ -291,7 +290,7 @@ def test_finished_signature_of_another_run_is_not_overwritten_but_renamed_on_req
         assert (tmp_path / f"small.json.old{number}").read_bytes() == before
 
 
-@each("change", [
+@pytest.mark.parametrize("change", [
     lambda data: data.replace(b'"batch_sizes"', b'"sizes"'),
     lambda data: data[:-9],
     lambda data: b"",

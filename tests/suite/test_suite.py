@@ -8,7 +8,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from grids import each
 from image_files import noise_images
 from small_hub import SENTENCES, image_folder, text_folder
 from small_run import unfinished
@@ -226,7 +225,7 @@ def test_what_concerns_all_networks_stops_the_suite(loaded, tmp_path):
     assert len(loaded) == 2 and not out.exists() and file.read_text() == "mine"
 
 
-@each(("number", "stops"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.ENOENT, False)])
+@pytest.mark.parametrize(("number", "stops"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.ENOENT, False)])
 def test_a_full_disk_stops_the_suite(loaded, tmp_path, monkeypatch, number, stops):
     def fail(*_, **__):
         error = OSError("planted")
@@ -286,7 +285,7 @@ def circular(path):
     path.symlink_to(path)
 
 
-@each(("make", "says"), [
+@pytest.mark.parametrize(("make", "says"), [
     (dangling, "is a link that leads nowhere; it should be a folder."),
     (circular, "is a link that leads nowhere; it should be a folder."),
     (lambda path: path.symlink_to("/sys"), "cannot write to the folder"),

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import torch
-from grids import each
 from small_networks import ARCHITECTURES, change, disturbed, inputs_for
 from torch import nn
 
@@ -16,7 +15,7 @@ from affscore_book.symmetries.norms import fold_norm
 from affscore_book.symmetries.table import intertwiner
 
 
-@each("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_action_keeps_the_function(name):
     torch.manual_seed(0)
     network = disturbed(ARCHITECTURES[name]())
@@ -58,7 +57,7 @@ def test_two_actions_are_one():
             torch.testing.assert_close(value, once.state_dict()[key], rtol=1e-9, atol=1e-9)
 
 
-@each("layer", ["block1.relu2", "block4.relu2", "relu"])
+@pytest.mark.parametrize("layer", ["block1.relu2", "block4.relu2", "relu"])
 def test_a_broken_residual_tie_changes_the_function(layer):
     torch.manual_seed(0)
     network = disturbed(resnet20(4, channels=1))
@@ -112,7 +111,7 @@ def test_act_names_what_it_cannot_do():
 
 
 @pytest.mark.gpu
-@each("name", ["Myrtle", "ResNet20", "MLP, identity"])
+@pytest.mark.parametrize("name", ["Myrtle", "ResNet20", "MLP, identity"])
 def test_the_action_on_a_gpu(name):
     torch.manual_seed(0)
     network = disturbed(ARCHITECTURES[name]())

@@ -5,12 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.symmetries.counting import counting_claims, group_size, rank_one_boxes, rank_one_points
 
 
-@each(("n", "k"), [(1, 4), (2, 1), (2, 3), (2, 4), (3, 1)])
+@pytest.mark.parametrize(("n", "k"), [(1, 4), (2, 1), (2, 3), (2, 4), (3, 1)])
 def test_points_are_those_of_enumeration(n, k):
     matrices = np.array(list(itertools.product(range(-k, k + 1), repeat=n * n))).reshape(-1, n, n)
     assert rank_one_points(n, k) == (np.linalg.matrix_rank(matrices) == 1).sum()
@@ -18,7 +17,7 @@ def test_points_are_those_of_enumeration(n, k):
     assert group_size(n, k) == len(positive)
 
 
-@each(("n", "k"), [(2, 2), (2, 6), (3, 2), (3, 4)])
+@pytest.mark.parametrize(("n", "k"), [(2, 2), (2, 6), (3, 2), (3, 4)])
 def test_the_matrices_of_the_proof_need_boxes_of_their_own(n, k):
     """Those u v^T with u_1 = 1 have rank 1 and entries up to M = k, and two differ by at least 1 in some entry."""
     v = np.array(list(itertools.product(np.arange(k / 2, k + 1), repeat=n)))

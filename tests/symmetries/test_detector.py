@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from grids import each
 from through_activations import gap, wide
 from torch import nn
 
@@ -14,13 +13,13 @@ from affscore_book.symmetries.groups import GeneralLinear, Monomial
 from affscore_book.symmetries.table import intertwiner
 
 
-@each("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_the_detector_agrees_with_the_table(name):
     finding = find_intertwiner(CATALOGUE[name])
     assert finding.group == intertwiner(name), finding
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "expected"),
     [
         (lambda x: -7 * x, GeneralLinear()),
@@ -58,7 +57,7 @@ def test_affine_functions_have_a_group_of_their_own():
     assert gap(lambda x: 3 * x - 2, a, group.phi(a), wide(4)) < 1e-10
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "options", "reason"),
     [
         (lambda x: x.clamp(0, 6), {"domain": (-2, 2)}, "only a domain of"),

@@ -2,8 +2,8 @@
 
 from functools import partial
 
+import pytest
 import torch
-from grids import each
 
 from affscore_book.kit.networks import resnet20
 from affscore_book.symmetries import exercises
@@ -33,7 +33,7 @@ def test_exercises_accept_right_answers_and_explain_wrong_ones(capsys):
     assert "should have a matrix" in said(capsys, exercises.check_ties, network, {}, "block1.relu1")
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "answer"),
     [
         (lambda x: x.clamp(0, 1e6), "Right"),
@@ -58,7 +58,7 @@ def moved(weights, biases, matrices, phi, *, undo="phi", before=True, shifts=Tru
     return new, [first @ biases[0], second @ biases[1], biases[2]] if shifts else biases
 
 
-@each(
+@pytest.mark.parametrize(
     ("changed", "start"),
     [
         ({}, "Right: "),

@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 import torch
-from grids import each
 from through_activations import gap, wide
 
 from affscore_book.activations.catalogue import CATALOGUE
@@ -12,7 +11,7 @@ from affscore_book.symmetries.groups import GeneralLinear, PReLUGroup
 from affscore_book.symmetries.table import intertwiner
 
 
-@each("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_elements_of_the_group_pass_through_the_activation(name):
     """sigma(A x) = phi(A) sigma(x) on a wide range; and phi is the paper's formula of Lemma 3.1 where that applies."""
     group, sigma = intertwiner(name), CATALOGUE[name]
@@ -27,7 +26,7 @@ def test_elements_of_the_group_pass_through_the_activation(name):
             torch.testing.assert_close(b, sigma(a) @ torch.linalg.inv(unit), rtol=1e-9, atol=1e-9)
 
 
-@each("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_other_matrices_do_not(name):
     """Rotations, scalings and signs outside the group have no partner at all: least squares leaves a large rest."""
     group, sigma = intertwiner(name), CATALOGUE[name]
@@ -51,7 +50,9 @@ def test_other_matrices_do_not(name):
                 group.phi(a)
 
 
-@each("name", ["identity", "relu", "relu_squared", "heaviside", "sign", "abs", "tanh", "gaussian", "sigmoid"])
+@pytest.mark.parametrize(
+    "name", ["identity", "relu", "relu_squared", "heaviside", "sign", "abs", "tanh", "gaussian", "sigmoid"]
+)
 def test_groups_are_groups_and_phi_is_a_homomorphism(name):
     group = intertwiner(name)
     generator = torch.Generator().manual_seed(0)
@@ -63,7 +64,7 @@ def test_groups_are_groups_and_phi_is_a_homomorphism(name):
     torch.testing.assert_close(group.phi(unit), unit)
 
 
-@each(
+@pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda g: g.contains(torch.ones(2, 3)), ValueError, r"a has shape \(2, 3\); it should be \(n, n\)"),
@@ -102,7 +103,7 @@ def prelu(slopes):
     return lambda x: x.clamp(min=0) + values * x.clamp(max=0)
 
 
-@each("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_prelu_group_passes_through_and_is_a_group(seed):
     group = PReLUGroup(SLOPES)
     generator = torch.Generator().manual_seed(seed)
@@ -113,7 +114,7 @@ def test_prelu_group_passes_through_and_is_a_group(seed):
     torch.testing.assert_close(group.phi(a @ b), group.phi(a) @ group.phi(b), rtol=1e-9, atol=1e-9)
 
 
-@each("entry", [*itertools.product(range(7), range(7), (0.7, -0.7))])
+@pytest.mark.parametrize("entry", [*itertools.product(range(7), range(7), (0.7, -0.7))])
 def test_prelu_entries_are_allowed_where_one_channel_allows_them(entry):
     """Each entry by itself, against least squares on one channel: sigma_i(lambda x) = b sigma_j(x)."""
     slopes = (2.0, 0.5, -1.0, 0.0, 1.0, 0.1, 10.0)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from grids import each
 
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.symmetries.lemmas import (
@@ -21,15 +20,15 @@ from affscore_book.symmetries.table import intertwiner
 KINDS = list(sample_kinds(3, 0))
 
 
-@each("name", ["relu", "tanh", "gaussian", "cube"])
+@pytest.mark.parametrize("name", ["relu", "tanh", "gaussian", "cube"])
 def test_no_matrix_outside_a_group_passes_and_a_group_that_is_too_small_is_found_out(name):
     group = intertwiner(name)
     assert others_passing(name, group) == 0
     assert others_passing(name, intertwiner("gelu")) > 0, "gelu has permutations only"
 
 
-@each("kind", KINDS)
-@each("n", [2, 5])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [2, 5])
 def test_theorem_3_3_both_ways(kind, n):
     """Rays and values decide alike, and only elements of the group keep the axes; ``contains`` is a third judge."""
     for seed in range(10):
@@ -45,7 +44,7 @@ def test_only_rays_along_axes_have_finite_orbits():
     assert distinct_rays(elements, torch.tensor([1.0, -2.0, 0.0, 0.0])) == 60
 
 
-@each("n", [2, 7])
+@pytest.mark.parametrize("n", [2, 7])
 def test_lemma_e_7_by_two_numbers_and_by_singular_values(n):
     for sigma, right in (
         (torch.relu, True),
@@ -89,7 +88,7 @@ def test_lemma_5_1_needs_translations():
     assert ignored_draws(lambda x, y: float(unit(x, True)[0, 0]), translations=False) < 10  # sees the order
 
 
-@each("p", [1, 1.5, 2, 2.5, 3, 4, 8])
+@pytest.mark.parametrize("p", [1, 1.5, 2, 2.5, 3, 4, 8])
 def test_norms_beyond_2_give_kernels_that_are_not_positive(p):
     assert (least_eigenvalue(p) > 0) == (p <= 2)
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from grids import each
 from small_networks import change, disturbed, inputs_for, mlp
 from torch import nn
 
@@ -12,7 +11,7 @@ from affscore_book.symmetries.layers import hidden_layers
 from affscore_book.symmetries.norms import fold_norm, invariant_draws, scale_before_norm
 
 
-@each("build", [lambda: myrtle(4, channels=1), lambda: resnet20(4, channels=1),
+@pytest.mark.parametrize("build", [lambda: myrtle(4, channels=1), lambda: resnet20(4, channels=1),
                                    lambda: mlp(nn.ReLU, norm=True)])  # fmt: skip
 def test_folding_batch_norm_keeps_the_function(build):
     torch.manual_seed(0)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from grids import each
 from through_activations import gap, wide
 from torch import nn
 
@@ -10,7 +9,7 @@ from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.symmetries.table import defect, intertwiner, passing
 
 
-@each(
+@pytest.mark.parametrize(
     ("module", "expected"),
     [
         (nn.ReLU(), "positive scalings times permutations"),
@@ -34,7 +33,7 @@ def test_modules_have_the_group_of_their_parameters(module, expected):
         assert gap(module.double(), a, group.phi(a), wide(3)) < 1e-10
 
 
-@each(
+@pytest.mark.parametrize(
     ("activation", "error", "message"),
     [
         ("rleu", ValueError, "activation is 'rleu'"),
@@ -47,7 +46,9 @@ def test_what_has_no_group_is_named(activation, error, message):
         intertwiner(activation)
 
 
-@each("name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu", "relu_squared", "heaviside", "abs", "sign"])
+@pytest.mark.parametrize(
+    "name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu", "relu_squared", "heaviside", "abs", "sign"]
+)
 def test_a_group_passes_its_own_activation_and_no_other_and_a_wrong_phi_is_seen(name):
     group = intertwiner(name)
     a = group.sample(4, 0)

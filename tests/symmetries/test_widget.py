@@ -1,8 +1,8 @@
 """The widget in both languages, and what the groups say about it."""
 
 import numpy as np
+import pytest
 import torch
-from grids import each
 
 from affscore_book.symmetries.table import intertwiner
 from affscore_book.symmetries.widget import ORDERS, HiddenAction
@@ -28,7 +28,7 @@ def test_widget_draws_the_same_curves_in_both_languages(node):
             np.testing.assert_allclose(np.array(value).T, curves[key], atol=1e-6, err_msg=f"{widget} {key}")
 
 
-@each(
+@pytest.mark.parametrize(
     ("state", "kept"),
     [
         ({"first": 5, "second": -8, "order": "swapped"}, ["relu", "leaky_relu", "identity"]),

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from grids import each
 from scipy.special import ndtri
 
 from affscore import affine_map, wasserstein2
@@ -12,10 +11,10 @@ from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import best_map
 
 GRID = ndtri((np.arange(300) + 0.5) / 300)[:, None]
-seeds = each("seed", range(3))
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
-@each("activation", [np.tanh, np.exp, lambda x: np.maximum(x, 0)])
+@pytest.mark.parametrize("activation", [np.tanh, np.exp, lambda x: np.maximum(x, 0)])
 def test_on_the_line_both_distances_are_those_of_the_formulas(activation):
     y = activation(GRID)
     r = np.corrcoef(GRID[:, 0], y[:, 0])[0, 1]

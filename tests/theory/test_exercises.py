@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from grids import each
+import pytest
 from scipy.optimize import linear_sum_assignment
 
 from affscore import affine_map, affinity_score, paired_affinity_score
@@ -30,7 +30,7 @@ def kept_pairs(x, y):
     return paired_affinity_score(x, y, covariance="empirical")
 
 
-@each("seed", [7, 99])
+@pytest.mark.parametrize("seed", [7, 99])
 def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
     x, y = exercises.layer_in_question(seed)
     plain, twin = affinity_score(x, y).item(), affinity_score(x, linear_twin(x, y)).item()
@@ -38,7 +38,7 @@ def test_any_layer_in_question_lacks_what_its_twin_lacks(seed):
     assert (x == X).all() == (seed == 7)
 
 
-@each(
+@pytest.mark.parametrize(
     ("check", "arguments", "start"),
     [
         ("check_by_hand", (1 - math.sqrt(1 - R), *FOLD), "Right"),

@@ -4,11 +4,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.theory import finite
 
-seeds = each("seed", range(3))
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
 @seeds
@@ -27,7 +26,7 @@ def test_few_samples_lower_the_score_of_independent_channels_and_raise_that_of_c
         assert one.plain > other.plain and one.linear < other.linear
 
 
-@each("stretched", [False, True])
+@pytest.mark.parametrize("stretched", [False, True])
 def test_inputs_have_the_moments_they_promise(stretched):
     x = finite.layer_inputs(20_000, 6, stretched=stretched, centred=True)
     np.testing.assert_allclose(x.mean(axis=0), 0, atol=0.03)

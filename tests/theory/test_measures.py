@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore import affinity_score
 from affscore.affine import shrinkage
 from affscore_book.theory import measures
 
-seeds = each("seed", range(3))
+seeds = pytest.mark.parametrize("seed", range(3))
 
 
 @seeds
@@ -30,7 +29,7 @@ def test_form_two_is_the_limit_and_finds_affine_images_where_form_one_does_not(s
 
 
 @seeds
-@each("shape", [(60, 3), (12, 30)])
+@pytest.mark.parametrize("shape", [(60, 3), (12, 30)])
 def test_map_score_with_form_two_is_the_score(shape, seed):
     x = np.random.default_rng(seed).normal(size=shape)
     y = np.tanh(2 * x) + 1

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import traitlets
-from grids import each
 from scipy.optimize import linear_sum_assignment
 
 from affscore import affine_map, affinity_score, paired_affinity_score, wasserstein2
@@ -130,7 +129,7 @@ def test_exchanges_end_at_a_coupling_that_no_exchange_shortens_and_never_lengthe
             assert cost[i, p] + cost[j, q] <= cost[i, q] + cost[j, p] + 1e-8
 
 
-@each("name", MAPS)
+@pytest.mark.parametrize("name", MAPS)
 def test_javascript_makes_the_same_exchanges(node, name):
     widget = MoveTheCloud(map=name)
     x, y = widget.samples()

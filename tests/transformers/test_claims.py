@@ -5,7 +5,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from grids import each
 from scipy.stats import spearmanr
 
 from affscore_book.transformers import claims
@@ -117,7 +116,7 @@ def vits(effects: dict[str, float], start: float = 0.0) -> VitScores:
     return VitScores(scores)
 
 
-@each("pool", VIT_POOLS)
+@pytest.mark.parametrize("pool", VIT_POOLS)
 def test_batches_of_one_training_show_nothing_of_other_trainings(pool):
     for a, b in ((0.05, 0.05), (0, 0), (0.05, 0)):
         rows = claims.vit_lens_claims(vits({"vit_4": a, "vit_8": b}), pool)

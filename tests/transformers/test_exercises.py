@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 
 from affscore import signature
 from affscore_book.activations.laws import score_curve
@@ -49,7 +48,7 @@ def without(network, windows, block, output=torch.zeros_like, kept=False):
             hook.remove()
 
 
-@each(("changed", "start"), [
+@pytest.mark.parametrize(("changed", "start"), [
     ({}, "Right"),
     ({"output": lambda result: 30 * result}, "where its attention adds nothing"),
     ({"output": torch.clone}, "score with its attention"),
@@ -61,7 +60,7 @@ def test_attention_that_was_taken_out(said, changed, start):
     assert start in said(exercises.check_build, partial(without, **changed), network, WINDOWS)
 
 
-@each("spread", [0.3, 1.2])
+@pytest.mark.parametrize("spread", [0.3, 1.2])
 def test_lowest_mean(said, spread):
     means = torch.linspace(-4, 1, 501)
     best = float(means[score_curve("gelu", means, spread, coupling="paired").argmin()])

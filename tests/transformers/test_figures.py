@@ -5,7 +5,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.transformers import figures, gpt_figures
 from affscore_book.transformers.bends import load_sentences
@@ -40,7 +39,7 @@ LAWS = [score_from_means_and_spreads(layer) for layer in SCORES.layers["trained 
 TOKENS = SCORES.batches(pool="tokens").mean(axis=0)
 
 
-@each(("function", "given", "panels"), [
+@pytest.mark.parametrize(("function", "given", "panels"), [
     (figures.plot_pools, (SCORES,),
      [{pool: SCORES.of(pool=pool) for pool in ("spatial", "trailing", "first")} | {"tokens": TOKENS}]),
     (figures.plot_minilm_weights, (SCORES,), [

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore import affinity_score, signature
@@ -19,7 +18,7 @@ def windows(n: int, tokens: int = CONTEXT, seed: int = 0) -> torch.Tensor:
     return torch.randint(0, 256, (n, tokens), generator=torch.Generator().manual_seed(seed))
 
 
-@each("name", GPTS)
+@pytest.mark.parametrize("name", GPTS)
 def test_a_later_byte_does_not_change_an_earlier_logit(name):
     network, text, place = build_gpt(name), windows(2), 40
     other = text.clone()
@@ -64,7 +63,7 @@ SEEN = {"gelu": ("gelu", 384), "relu": ("relu", 384), "silu": ("silu", 384), "re
         "swiglu": ("silu", 256)}  # fmt: skip
 
 
-@each("name", GPTS)
+@pytest.mark.parametrize("name", GPTS)
 def test_every_call_is_seen_and_named_and_all_networks_are_of_one_size(name):
     network = build_gpt(name)
     found = signature(network, [windows(8)])
@@ -87,8 +86,8 @@ COMPARED = {
 }
 
 
-@each("activation", MLPS)
-@each("pool", ["spatial", "last"])
+@pytest.mark.parametrize("activation", MLPS)
+@pytest.mark.parametrize("pool", ["spatial", "last"])
 def test_a_score_compares_what_the_table_says(activation, pool):
     network, text = build_gpt(activation, seed=3), windows(20, tokens=16)
     layer, function = COMPARED[activation]

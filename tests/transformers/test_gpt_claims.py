@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.transformers import gpt_claims as claims
 from affscore_book.transformers.gpt import GPTS
@@ -42,7 +41,7 @@ def judged(table: Callable, gpts) -> list:
     return [claim for claim in table(gpts) if "rank correlation" not in claim.what]
 
 
-@each("table", TABLES)
+@pytest.mark.parametrize("table", TABLES)
 def test_networks_as_the_rules_say_hold_them_all_and_their_contrary_fails_them_all(table):
     found = judged(table, every())
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "held" for claim in found}
@@ -78,7 +77,7 @@ def test_the_lowest_rank_of_the_seeds_decides_so_that_the_rule_can_be_held_and_c
     assert last(gpts).ours < 0.9 and last(gpts).verdict == "failed"
 
 
-@each("table", TABLES)
+@pytest.mark.parametrize("table", TABLES)
 def test_one_seed_decides_nothing_and_what_is_not_trained_is_said(table):
     found = table(every(seeds=1))
     assert {claim.verdict for claim in found} == {"undecided"}

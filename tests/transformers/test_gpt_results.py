@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore import signature
 from affscore_book.transformers.gpt import GPTS
@@ -18,7 +17,7 @@ STORED = load_gpts(FOLDER)
 NETWORKS = [network for seeds in STORED.values() for network in seeds.values()]
 
 
-@each("network", NETWORKS)
+@pytest.mark.parametrize("network", NETWORKS)
 def test_every_network_learned_and_has_scores_at_its_start_and_end(network):
     assert network.bits[0] > 7.5 and network.bits[-1] < 3  # pairs of bytes alone give 3.4
     assert network.steps[0] == 0 and network.steps[-1] == GPT_STEPS

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scripts import load_script
 from torch import nn
 
@@ -47,7 +46,7 @@ def test_a_tenth_is_held_out_of_bytes_and_of_their_numbers_alike():
     assert torch.equal(torch.cat(one), torch.arange(256))
 
 
-@each(("length", "count"), [(129, 1), (129, 4), (5000, 7), (300, 50)])
+@pytest.mark.parametrize(("length", "count"), [(129, 1), (129, 4), (5000, 7), (300, 50)])
 def test_windows_are_pieces_of_the_text_from_its_beginning_to_its_end(length, count):
     windows = cut_windows(torch.arange(length), count)
     assert windows.shape == (count, CONTEXT + 1)
@@ -73,7 +72,7 @@ def test_bits_are_the_mean_over_all_bytes_and_knowing_nothing_costs_eight():
     assert bits_per_byte(network, windows) == pytest.approx(8, abs=1e-5)
 
 
-@each("stop", [40, 101])
+@pytest.mark.parametrize("stop", [40, 101])
 def test_a_stopped_training_goes_on_with_the_same_bits(tmp_path, stop):
     unbroken, steps = small(), 120
     before = bits_per_byte(unbroken, cut_windows(TEXT, 8))

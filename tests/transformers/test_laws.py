@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore import paired_affinity_score
 from affscore.pooling import pool
@@ -19,7 +18,7 @@ from affscore_book.transformers.laws import (
 EDGES = np.linspace(-6, 4, 101)
 
 
-@each("spread", (0.1, 0.5, 1.0, 3.0))
+@pytest.mark.parametrize("spread", (0.1, 0.5, 1.0, 3.0))
 def test_one_channel_has_the_score_of_the_chapter_on_activations(spread):
     means = np.linspace(-2, 2, 9)
     correlations, variances = channel_laws(means, spread)
@@ -39,8 +38,8 @@ def test_variances_are_those_of_large_samples():
     assert correlations == pytest.approx(seen, abs=0.01)
 
 
-@each("seed", range(2))
-@each("tokens", [1, 8])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("tokens", [1, 8])
 def test_channels_apart_add_up_also_after_an_average_over_tokens(seed, tokens):
     """Four independent channels, the pairing kept: the score of a large sample, pooled over independent tokens."""
     generator = torch.Generator().manual_seed(seed)
@@ -73,7 +72,7 @@ def test_loud_channels_count_more_and_spreads_that_are_none_are_refused():
             channel_laws(0.0, spread)
 
 
-@each("seed", range(2))
+@pytest.mark.parametrize("seed", range(2))
 def test_positions_are_the_channels_of_the_trailing_pool(seed):
     """Texts of independent tokens: the paired score of a large sample, pooled as the public code does."""
     generator = torch.Generator().manual_seed(seed)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.transformers.bends import SENTENCES, load_sentences
 from affscore_book.transformers.measured import Job, MiniLMScores, load_minilm_scores, nearest_table
@@ -59,7 +58,7 @@ def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
         stored.line(kind="code", length=96, batch="0")
 
 
-@each(("load", "name", "damage", "message"), [
+@pytest.mark.parametrize(("load", "name", "damage", "message"), [
     (load_minilm_scores, "minilm/scores.json", lambda content: content["scores"].update({Job().name: [0.5]}),
      "has no 6 scores"),
     (load_sentences, "minilm/sentences.json",

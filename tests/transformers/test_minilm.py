@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 
 from affscore import signature
 from affscore.tracing import trace
@@ -104,7 +103,7 @@ def test_random_weights_are_drawn_and_rearranged_ones_are_the_trained_numbers(tr
         assert drawn[name].std().item() == pytest.approx(0.02, rel=0.02)
 
 
-@each("layer", [0, 3, 5])
+@pytest.mark.parametrize("layer", [0, 3, 5])
 def test_without_its_attention_a_layer_sees_each_token_alone(trained, layer):
     batch = all_one_length(FIRST, 6, trained.tokens)
     whole = gelu_pairs(trained.model, batch)

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from grids import each
 from scripts import load_script
 
 from affscore_book.transformers.texts import MODULES, TEXTS, kind_of_text, prose_of_reference, words_shuffled
@@ -14,7 +13,7 @@ FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 PROSE = " ".join(["A sentence of words"] * 6) + "."
 
 
-@each("piece", [
+@pytest.mark.parametrize("piece", [
     "   for x in y:\n       " + "print(x) " * 30 + ".",  # code: lines of several indents
     "* " + PROSE,  # a list
     'atom ::= "a" ' + PROSE,  # a grammar
@@ -29,7 +28,7 @@ def test_what_is_no_prose_is_left_out(piece):
     assert prose_of_reference({"topic": text}) == [PROSE]
 
 
-@each("seed", range(2))
+@pytest.mark.parametrize("seed", range(2))
 def test_shuffling_keeps_the_words_of_each_text_and_moves_them(seed):
     texts = [f"{i} " + PROSE + " and some other words at its end" for i in range(20)]
     found = words_shuffled(texts, seed)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from grids import each
 from torchvision.models import VisionTransformer
 
 from affscore import signature
@@ -24,7 +23,7 @@ def tiny() -> VisionTransformer:
     return network.eval()
 
 
-@each("pool", VIT_POOLS)
+@pytest.mark.parametrize("pool", VIT_POOLS)
 def test_both_scores_are_those_of_the_whole_network_with_and_without_the_blocks_attention(tiny, pool):
     images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     found = attention_scores(tiny, images, pool)

@@ -6,7 +6,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from grids import each
 
 from affscore_book.kit.statistics import Interval
 from affscore_book.uses import claims, figures, results
@@ -65,7 +64,7 @@ def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_
     assert rows[0].verdict != "held" and rows[1].verdict == "not run here"
 
 
-@each(("found", "verdict"), [
+@pytest.mark.parametrize(("found", "verdict"), [
     ((0.5, 0.1, 0.9), "held"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "failed"),
     ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "failed"), ((0.0, -0.3, 0.3), "undecided"),
 ])  # fmt: skip

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy import stats
 from scripts import load_script
 from torch import nn
@@ -178,7 +177,7 @@ def test_the_shift_before_a_call_is_the_last_bias_or_norm(network):
         shifts_before_calls(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.ReLU()), torch.zeros(1, 2))
 
 
-@each("name", DOSED)
+@pytest.mark.parametrize("name", DOSED)
 def test_every_call_of_the_networks_has_a_shift_of_its_own(name):
     found = shifts_before_calls(build(name), torch.zeros(2, 3, 32, 32))
     assert len({id(shift) for shift in found}) == len(found) == {"resnet18": 17, "vgg11": 10}[name]

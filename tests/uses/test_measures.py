@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy import stats
 from torch import nn
 
@@ -180,7 +179,7 @@ def test_readings_are_those_of_the_network_by_hand():
     assert not any(module._forward_pre_hooks for module in network.modules())
 
 
-@each("fault", alarm.FAULTS)
+@pytest.mark.parametrize("fault", alarm.FAULTS)
 def test_a_fault_touches_the_share_of_images_that_is_said(fault):
     images = torch.randint(0, 256, (8, 1, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from scipy import stats
 from scripts import load_script
 from torch import nn
@@ -128,7 +127,7 @@ def test_failed_trainings_are_counted_and_left_out():
     assert mending.mending_claims(runs)[0].ours == pytest.approx(1)
 
 
-@each("there", [0, FEWEST - 1])
+@pytest.mark.parametrize("there", [0, FEWEST - 1])
 def test_too_few_quarters_are_not_judged(there):
     runs = made_up(follows(0))
     runs["vgg16"]["quarters"] = runs["vgg16"]["quarters"][:there]
@@ -162,7 +161,7 @@ def test_each_predictor_is_shown_for_each_network_and_over_families():
     assert rows[-1]["single divergence"].endswith("]")
 
 
-@each("name", MENDED)
+@pytest.mark.parametrize("name", MENDED)
 def test_quarters_differ_and_are_a_quarter(name):
     positions = [3, *range(5, 19)]
     found = quarters_of(name, positions)

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from torch import nn
 from torch.nn import functional
 
@@ -86,7 +85,7 @@ def test_lines_are_fitted_to_what_comes_after_earlier_lines(network, images):
 # ------------------------------------------------------------------------------------------------ the networks
 
 
-@each("name", ["resnet20_0", "mlp_late_0.01", "alexnet-1"])
+@pytest.mark.parametrize("name", ["resnet20_0", "mlp_late_0.01", "alexnet-1"])
 def test_a_network_does_well_on_its_own_labels(name):
     case = load_case(DATA, name)
     answers = run_replaced(case.network, case.held_out[:200], {}).argmax(1)

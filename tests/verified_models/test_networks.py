@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from grids import each
 from torch import nn
 
 from affscore_book.verified_models.networks import BATCH, fill, network_and_batch, network_names, output_of
@@ -32,7 +31,9 @@ def test_every_file_of_timm_has_a_network_here():
     assert len(set(NAMES)) == len(NAMES)
 
 
-@each("name", ["torchvision/googlenet", "timm/vit_tiny_patch16_224", "timm/csatv2", "transformers/Whisper"])
+@pytest.mark.parametrize(
+    "name", ["torchvision/googlenet", "timm/vit_tiny_patch16_224", "timm/csatv2", "transformers/Whisper"]
+)
 def test_a_network_is_alive_and_the_same_each_time(name):
     (first, inputs), (second, again) = network_and_batch(name), network_and_batch(name)
     with torch.no_grad():

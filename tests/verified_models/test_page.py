@@ -1,6 +1,6 @@
 """The page says what is stored: totals, a row each, and whatever is not as it should be."""
 
-from grids import each
+import pytest
 
 from affscore_book.verified_models.page import render
 
@@ -32,7 +32,7 @@ def test_totals_and_rows():
     assert text.index("resnet18") < text.index("other") < text.index("vit\\_<wbr>tiny")
 
 
-@each(("change", "agree", "line"), [
+@pytest.mark.parametrize(("change", "agree", "line"), [
     ({"scored": {"gelu": 13, "sigmoid": 1}}, 1, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
     ({"identical": False}, 2, "- timm/odd_one: the output differs while the network is watched."),
     ({"error": "ValueError: no batch"}, 1, "- timm/odd_one has no signature: ValueError: no batch"),

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from grids import each
 from scripts import load_script
 
 from affscore_book.verified_models.networks import network_names
@@ -30,7 +29,7 @@ def test_every_network_is_there_and_accounted_for_and_the_page_is_what_the_scrip
     assert (BOOK / "verified_models.md").read_text(encoding="utf-8") == render(results)
 
 
-@each("name", SAMPLE)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_measured_again_is_as_stored(name):
     script = load_script(FOLDER / "make.py")
     assert script.check(script.FILE, [name]) == []

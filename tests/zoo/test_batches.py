@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grids import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_files import pixels, sentence
@@ -47,7 +46,7 @@ def test_every_image_is_drawn_at_most_once_and_batches_are_full(count, size, see
     assert [numbers(batches[k]) for k in reversed(range(len(batches)))][::-1] == [numbers(b) for b in batches]
 
 
-@each("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_batches_are_shuffled_by_the_seed(seed):
     first = [numbers(b) for b in numbered(100, 20, seed=seed)]
     assert first == [numbers(b) for b in numbered(100, 20, seed=seed)]
@@ -56,7 +55,7 @@ def test_batches_are_shuffled_by_the_seed(seed):
     assert all(2 <= sum(i < 50 for i in batch) <= 18 for batch in first)
 
 
-@each(("argument", "value"), [
+@pytest.mark.parametrize(("argument", "value"), [
     ("batch_size", 1), ("batch_size", 2.0), ("batch_size", True), ("batches", 0), ("batches", 1.5), ("seed", -1),
     ("workers", -1), ("workers", 1_000_000), ("batch_size", np.float64(4)), ("batches", np.bool_(True)), ("seed", "3"),
 ])  # fmt: skip
@@ -75,7 +74,7 @@ def test_there_is_no_batch_beyond_the_last():
             numbered(10, 5)[k]
 
 
-@each("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 2])
 def test_unreadable_images_shrink_their_batch_only_and_are_listed_once(workers):
     clean, batches = numbered(10, 5), numbered(10, 5, bad={3, 7}, workers=workers)
     bad = [{3, 7} & set(numbers(clean[k])) for k in range(2)]
@@ -92,8 +91,8 @@ def test_unreadable_images_shrink_their_batch_only_and_are_listed_once(workers):
         list(numbered(5, 5, bad={0, 1, 2, 3}, workers=workers))
 
 
-@each("workers", [1, 2])
-@each("size", [5, 40])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("size", [5, 40])
 def test_workers_change_no_value_and_no_order(workers, size):
     plain, parallel = numbered(120, size), numbered(120, size, workers=workers)
     assert [numbers(b) for b in parallel] == [numbers(b) for b in plain]
@@ -137,7 +136,7 @@ def test_a_dead_worker_is_an_error():
         list(numbered(200, 40, workers=2, do=lambda i: os.kill(os.getpid(), 9)))
 
 
-@each("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 2])
 def test_images_of_a_batch_have_one_shape(workers):
     shapes = Batches(lambda i: torch.zeros(3, 1 + (i == 5), 1), None, 6, 1, 0, {"dataset": "shapes"}, workers)
     with pytest.raises(ValueError, match=r"same shape, but gave \[\(3, 1, 1\), \(3, 2, 1\)\]"):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 import torchvision.datasets
-from grids import each
 from image_files import damage, noise_images, picture, pixels, sentence
 from PIL import Image
 
@@ -77,7 +76,7 @@ def test_crops_are_parts_of_their_photograph_within_the_stated_bounds(monkeypatc
     assert len({crop.tobytes() for crop in seen}) > 290
 
 
-@each("name", ["photographs", "random"])
+@pytest.mark.parametrize("name", ["photographs", "random"])
 def test_endless_images_depend_on_seed_and_number_only(name):
     make = partial(load_dataset, name, preprocess=pixels)
     torch.manual_seed(0)
@@ -106,7 +105,7 @@ def test_missing_photograph_is_a_sentence(monkeypatch):
     sentence(error, "reinstall")
 
 
-@each(("name", "module"), [("photographs", "skimage"), ("cifar10", "torchvision.datasets")])
+@pytest.mark.parametrize(("name", "module"), [("photographs", "skimage"), ("cifar10", "torchvision.datasets")])
 def test_missing_package_names_the_extra(monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install "affscore\[pretrained\] @ git\+https'):
@@ -122,7 +121,7 @@ def grey(count, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (count, 28, 28), dtype=np.uint8)
 
 
-@each(("place", "compressed"), [(".", False), ("FashionMNIST/raw", True)])
+@pytest.mark.parametrize(("place", "compressed"), [(".", False), ("FashionMNIST/raw", True)])
 def test_fashion_mnist_is_read_from_idx_files_as_three_equal_channels(tmp_path, place, compressed):
     images = grey(30)
     root = tmp_path / str(compressed)
@@ -137,7 +136,7 @@ def test_fashion_mnist_is_read_from_idx_files_as_three_equal_channels(tmp_path, 
     assert not torch.equal(got[:, 0], torch.from_numpy(images).float())  # shuffled
 
 
-@each(("name", "content"), [
+@pytest.mark.parametrize(("name", "content"), [
     ("a", idx(grey(5))[:-1]),
     ("a", idx(grey(5)) + b"x"),
     ("a", b""),
@@ -164,7 +163,7 @@ def test_fashion_mnist_of_the_operating_system_is_found(monkeypatch, tmp_path):
 CIFAR = [("cifar10", torchvision.datasets.CIFAR10), ("cifar100", torchvision.datasets.CIFAR100)]
 
 
-@each("name", ["cifar10", "cifar100"])
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifar_is_the_test_set_that_torchvision_gives(monkeypatch, tmp_path, name):
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)
     asked = []
@@ -180,7 +179,7 @@ def test_cifar_is_the_test_set_that_torchvision_gives(monkeypatch, tmp_path, nam
     assert found == {image.tobytes() for image in images}
 
 
-@each(("name", "todo"), [
+@pytest.mark.parametrize(("name", "todo"), [
     *((name, dataset.url) for name, dataset in CIFAR),
     ("fashion-mnist", "dataset-fashion-mnist"), ("imagenette", "imagenette2-320.tgz"),
 ])  # fmt: skip
@@ -206,7 +205,7 @@ def test_folder_is_searched_deeply_and_classes_are_mixed(tmp_path):
         assert 2 <= second_class <= 18
 
 
-@each(("mode", "value", "suffix"), [
+@pytest.mark.parametrize(("mode", "value", "suffix"), [
     ("L", 90, "png"), ("LA", (90, 255), "png"), ("RGBA", (90, 90, 90, 255), "png"), ("P", 0, "png"),
     ("CMYK", (0, 0, 0, 165), "jpg"), ("1", 1, "bmp"), ("RGB", (90, 90, 90), "webp"),
 ])  # fmt: skip
@@ -233,7 +232,7 @@ def circle(path):
     path.symlink_to(path)
 
 
-@each(("make", "reason"), [
+@pytest.mark.parametrize(("make", "reason"), [
     (os.mkfifo, "x.png is a device or a pipe"),
     (odd_link, "x.png is a device or a pipe"),
     (circle, "Too many levels of symbolic links"),
@@ -283,7 +282,7 @@ def test_every_format_that_is_looked_for_is_read(tmp_path):
     assert len(data[0]) == len(suffixes) and data.skipped == []
 
 
-@each(("kind", "reason"), [
+@pytest.mark.parametrize(("kind", "reason"), [
     ("empty.png", ""), ("text.png", ""), ("truncated.jpg", ""), ("directory of a png only.png", ""),
     ("I;16.png", "values of more than 8 bits"), ("F.tif", "values of more than 8 bits"), ("link.png", "No such file"),
 ])  # fmt: skip
@@ -319,7 +318,7 @@ def test_every_folder_is_visited_once(tmp_path):
     assert load_dataset(tmp_path / "data", preprocess=pixels, batch_size=12).provenance["images"] == 18
 
 
-@each("name", [b"\xff\xfe.png", "\U0001f984\n.png".encode(), b"-.PNG"])
+@pytest.mark.parametrize("name", [b"\xff\xfe.png", "\U0001f984\n.png".encode(), b"-.PNG"])
 def test_any_name_of_a_file_will_do(tmp_path, name):
     folder = noise_images(tmp_path / name.hex(), ["0.png", "1.png"], 12, 16)
     shutil.copy(folder / "0.png", os.fsencode(folder) + b"/" + name)
@@ -327,7 +326,7 @@ def test_any_name_of_a_file_will_do(tmp_path, name):
     assert json.dumps(fingerprint(folder)) != json.dumps(fingerprint("random"))
 
 
-@each("place", [0, 50_000, 99_999])
+@pytest.mark.parametrize("place", [0, 50_000, 99_999])
 def test_another_folder_whose_names_and_sizes_agree_is_another_data_set(tmp_path, place):
     content = bytes(100_000)
     prints = []
@@ -350,7 +349,7 @@ def test_fingerprint_is_what_the_provenance_says_and_needs_no_network(tmp_path):
         assert "source" in facts or "sha256" in facts
 
 
-@each(("name", "root", "text"), [
+@pytest.mark.parametrize(("name", "root", "text"), [
     ("", None, "dataset is ''"), ("~no_such_user/a", None, "dataset is '~no_such_user/a'"),
     *((name, root, f"root is '{root}'") for name in ("imagenet", "cifar10") for root in ("", "~no_such_user/a")),
     *((name, __file__, "is a file") for name in ("imagenet", "imagenette", "cifar10", "fashion-mnist")),
@@ -363,7 +362,9 @@ def test_paths_that_cannot_be_meant_are_named(monkeypatch, tmp_path, name, root,
     sentence(error)
 
 
-@each(("name", "close"), [("fashion_mnist", "fashion-mnist"), ("ImageNett", "imagenette"), ("no/such", "photographs")])
+@pytest.mark.parametrize(
+    ("name", "close"), [("fashion_mnist", "fashion-mnist"), ("ImageNett", "imagenette"), ("no/such", "photographs")]
+)
 def test_unknown_name(name, close):
     with pytest.raises(ValueError, match="no data set and no folder") as error:
         load_dataset(name, preprocess=pixels)
@@ -386,7 +387,7 @@ def test_a_folder_without_images_or_that_cannot_be_read_is_an_error(tmp_path, mo
     sentence(error, tmp_path, "Permission denied")
 
 
-@each("place", [".", "val"])
+@pytest.mark.parametrize("place", [".", "val"])
 def test_imagenet_folders(tmp_path, monkeypatch, place):
     root = tmp_path / f"in {place}"
     class_folders(root / place)
@@ -413,7 +414,7 @@ def test_imagenet_archives_are_unpacked_by_torchvision(tmp_path, monkeypatch):
     assert len(load()) == 1
 
 
-@each("layout", ["missing", "empty", "training images only"])
+@pytest.mark.parametrize("layout", ["missing", "empty", "training images only"])
 def test_imagenet_that_is_not_there(tmp_path, layout):
     root = tmp_path / layout
     if layout != "missing":

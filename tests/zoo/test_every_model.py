@@ -6,7 +6,6 @@ of them are counted every week (``book/data/verified_models/make.py --check``), 
 
 import pytest
 import torch
-from grids import each
 
 from affscore.tracing import trace
 from affscore_book.verified_models.counting import count_activations
@@ -85,7 +84,7 @@ def check(name):
     assert all("parameters and buffers alone" in item.reason for item in found.excluded)
 
 
-@each("name", sorted(CHANNELS.keys() - {"torchvision/maxvit_t"}))
+@pytest.mark.parametrize("name", sorted(CHANNELS.keys() - {"torchvision/maxvit_t"}))
 def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
     check(name)
 

@@ -10,7 +10,6 @@ import pytest
 import timm
 import torch
 import transformers
-from grids import each
 from PIL import Image
 from safetensors.torch import save_file
 from small_hub import image_folder, text_folder
@@ -32,7 +31,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 # ------------------------------------------------------------------------------------------------- timm
 
 
-@each("name", [SMALL, "test_resnet", "test_convnext", "test_efficientnet_ln"])
+@pytest.mark.parametrize("name", [SMALL, "test_resnet", "test_convnext", "test_efficientnet_ln"])
 def test_timms_own_network_and_preprocessing(name):
     """Oracle: the calls that timm's documentation gives."""
     net = load_model(f"timm:{name}", weights="random", seed=3)
@@ -88,7 +87,7 @@ def test_weights_may_have_a_head_of_their_own(served):
     assert load_model("timm:vit_tiny_patch16_224", weights="random").model.num_classes == 1000
 
 
-@each(("name", "weights", "words"), [
+@pytest.mark.parametrize(("name", "weights", "words"), [
     ("timm:test_vitt", None, "timm has no model 'test_vitt'. Did you mean test_vit"),
     (f"timm:{SMALL}.mine", None, "test_vit has no weights 'mine'; timm has r160_in1k"),
     (f"timm:{SMALL}.mine", "random", "test_vit has no weights 'mine'; timm has r160_in1k"),
@@ -102,7 +101,7 @@ def test_unknown_names_and_weights_are_sentences(name, weights, words):
         load_model(name, weights=weights)
 
 
-@each("name", [f"timm:{SMALL}", "hf:FOLDER"])
+@pytest.mark.parametrize("name", [f"timm:{SMALL}", "hf:FOLDER"])
 def test_a_state_dict_file(tmp_path, name):
     name = name.replace("FOLDER", str(text_folder(tmp_path / "net")))
     source = load_model(name, weights="random", seed=5)
@@ -116,7 +115,7 @@ def test_a_state_dict_file(tmp_path, name):
 # ----------------------------------------------------------------------------------------- transformers
 
 
-@each("kind", ["BertModel", "GPT2Model", "BertForMaskedLM"])
+@pytest.mark.parametrize("kind", ["BertModel", "GPT2Model", "BertForMaskedLM"])
 def test_a_folder_of_a_network_of_text(tmp_path, kind):
     """Oracle: the network that was stored. Heads are not part of it, and a pooler that is not stored is not made up."""
     folder = text_folder(tmp_path / kind / "tiny", kind, seed=4)
@@ -132,7 +131,7 @@ def test_a_folder_of_a_network_of_text(tmp_path, kind):
         assert torch.equal(net.model(**batch).last_hidden_state, stored.eval()(**batch).last_hidden_state)
 
 
-@each("kind", ["ViTModel", "ViTForImageClassification"])
+@pytest.mark.parametrize("kind", ["ViTModel", "ViTForImageClassification"])
 def test_a_folder_of_a_network_of_images(tmp_path, kind):
     folder = image_folder(tmp_path / kind, kind, seed=4)
     net = load_model(f"hf:{folder}")
@@ -183,7 +182,7 @@ def test_a_repository_of_the_hub(tmp_path, monkeypatch):
     assert not any(pattern.endswith((".bin", ".pt", ".pth", ".py", "*")) for pattern in asked)
 
 
-@each("name", [f"timm:{SMALL}", "hf:someone/tiny"])
+@pytest.mark.parametrize("name", [f"timm:{SMALL}", "hf:someone/tiny"])
 def test_without_a_network_the_error_is_a_sentence(monkeypatch, name):
     def fail(*_, **__):
         raise RuntimeError("no network\nat all")
@@ -224,7 +223,7 @@ def own_code(folder):
     (folder / "mine.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
 
 
-@each(("spoil", "error", "words"), [
+@pytest.mark.parametrize(("spoil", "error", "words"), [
     (write("config.json", None), ValueError, "hf:tiny is not such a network: AutoConfig cannot read it"),
     (write("config.json", "{"), ValueError, "AutoConfig cannot read it"),
     (own_code, ValueError, "AutoConfig cannot read it"),
@@ -249,7 +248,7 @@ def test_damaged_folders_and_foreign_code_are_refused_in_a_sentence(tmp_path, sp
     assert not (folder / "ran").exists()
 
 
-@each(("config", "words"), [
+@pytest.mark.parametrize(("config", "words"), [
     (transformers.T5Config(), "takes two texts, neither images nor one text"),
     (transformers.WavLMConfig(), "takes input_values, neither images nor one text"),
 ])  # fmt: skip
@@ -274,7 +273,7 @@ def test_transformers_speaks_as_before_afterwards(tmp_path, capfd):
     assert HUBS["hf"] is HuggingFace
 
 
-@each(("name", "module", "extra"), [("timm:x", "timm", "timm"), ("hf:x", "transformers", "text")])
+@pytest.mark.parametrize(("name", "module", "extra"), [("timm:x", "timm", "timm"), ("hf:x", "transformers", "text")])
 def test_a_missing_extra_is_a_sentence(monkeypatch, name, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf'{module} is needed here.*pip install "affscore\[{extra}\] @ git\+https'):

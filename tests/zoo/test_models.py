@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 import torchvision
-from grids import each
 from image_files import sentence
 from PIL import Image
 from torchvision.models import get_model, get_model_weights
@@ -30,7 +29,7 @@ def top(net, name, count):
     return [net.categories[i] for i in logits.topk(count).indices]
 
 
-@each("name", sorted(LITE_SIZES))
+@pytest.mark.parametrize("name", sorted(LITE_SIZES))
 def test_lite_is_trained_and_given_images_as_tensorflow_does(name):
     """A thousand categories: chance would name the cat with probability 1/500, the coffee with 1/1000."""
     lite = load_model(name)
@@ -52,7 +51,7 @@ def test_lite_is_trained_and_given_images_as_tensorflow_does(name):
 # ---------------------------------------------------------------------------------------- random weights
 
 
-@each("name", ["efficientnet_lite0", SMALL, "googlenet"])
+@pytest.mark.parametrize("name", ["efficientnet_lite0", SMALL, "googlenet"])
 def test_random_weights_are_those_of_their_seed_and_leave_the_callers_generator_alone(name):
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -69,7 +68,9 @@ def test_random_weights_are_those_of_their_seed_and_leave_the_callers_generator_
 # ------------------------------------------------------------------------------------------ state dicts
 
 
-@each(("name", "suffix"), [("mnasnet0_5", ".pth"), ("mnasnet0_5", ".safetensors"), ("efficientnet_lite0", ".pth")])
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("mnasnet0_5", ".pth"), ("mnasnet0_5", ".safetensors"), ("efficientnet_lite0", ".pth")]
+)
 def test_state_dict_file_round_trip(tmp_path, name, suffix):
     source = load_model(name, weights="random", seed=1)
     path = tmp_path / f"weights{suffix}"
@@ -89,7 +90,7 @@ def save(state, path):
         torch.save(state, path)
 
 
-@each("wrap", [lambda s: {"state_dict": s, "epoch": 3}, lambda s: {"model": s}])
+@pytest.mark.parametrize("wrap", [lambda s: {"state_dict": s, "epoch": 3}, lambda s: {"model": s}])
 def test_wrapped_and_data_parallel_state_dicts(tmp_path, wrap):
     state = load_model(SMALL, weights="random", seed=2).model.state_dict()
     torch.save(wrap({f"module.{key}": value for key, value in state.items()}), tmp_path / "w.pth")
@@ -106,7 +107,7 @@ W, B, OLD = "classifier.1.weight", "classifier.1.bias", load_model(SMALL, weight
 
 
 @pytest.mark.filterwarnings("ignore:.*")  # torch's own, of sparse and complex tensors
-@each(("spoil", "expected"), [
+@pytest.mark.parametrize(("spoil", "expected"), [
     (lambda state: state.pop(W), f"1 tensors are missing, first {W}"),
     (lambda state: state.clear(), f"{len(OLD)} tensors are missing"),
     (lambda state: state.update(surprise=torch.zeros(1)), "1 tensors are unexpected, first surprise"),
@@ -170,8 +171,8 @@ def test_no_code_runs_from_a_weight_file(tmp_path):
         read_state_dict(path)
 
 
-@each("suffix", [".pth", ".safetensors"])
-@each("content", [b"", b"not a state dict", "truncated", "list"])
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+@pytest.mark.parametrize("content", [b"", b"not a state dict", "truncated", "list"])
 def test_damaged_weight_files_end_in_a_sentence(tmp_path, content, suffix):
     path = tmp_path / f"w{suffix}"
     if content == "list":
@@ -211,7 +212,7 @@ def old_densenet_names(state):
     return {re.sub(r"(denselayer\d+\.(?:norm|conv))([12])", r"\1.\2", key): value for key, value in kept.items()}
 
 
-@each("name", [SMALL, "densenet121", "mnasnet0_5", "inception_v3"])
+@pytest.mark.parametrize("name", [SMALL, "densenet121", "mnasnet0_5", "inception_v3"])
 def test_downloaded_weights_give_torchvisions_own_network(serve, name):
     """Oracle: torchvision's builder, given the same file."""
     options = {"init_weights": False} if name == "inception_v3" else {}
@@ -297,7 +298,7 @@ def test_weights_are_identified_without_building_a_network(serve, monkeypatch, t
 # ------------------------------------------------------------------------------------------ wrong names
 
 
-@each(("name", "close"), [
+@pytest.mark.parametrize(("name", "close"), [
     ("EfficientNet-Lite1", "efficientnet_lite1"),
     ("vgg_16", "vgg16"),
     ("???", "available_models() lists all"),
@@ -308,7 +309,7 @@ def test_unknown_model_names_close_ones(name, close):
     sentence(error, name, close)
 
 
-@each(("name", "weights", "offered"), [
+@pytest.mark.parametrize(("name", "weights", "offered"), [
     ("resnet50", "IMAGENET1K_V7", "IMAGENET1K_V2"),
     ("vit_h_14", None, "IMAGENET1K_SWAG_E2E_V1"),  # has no IMAGENET1K_V1
     ("efficientnet_lite2", "IMAGENET1K_V2", "IMAGENET1K_V1"),
@@ -319,14 +320,14 @@ def test_unknown_weights_say_what_there_is(name, weights, offered):
     sentence(error, name, offered, "'random'", "state dict file")
 
 
-@each("seed", [-1, 2**64, 1.0, True, None])
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, None])
 def test_seed_that_is_none(seed):
     for use in (load_model, weights_fingerprint):
         with pytest.raises(ValueError, match=r"^seed is "):
             use(SMALL, weights="random", seed=seed)
 
 
-@each(("weights", "words"), [
+@pytest.mark.parametrize(("weights", "words"), [
     ("", "^weights is ''"),
     ("~no_such_user/w.pth", "^weights is '~no_such_user/w.pth'"),
     ("no/such/weights.pth", "there is no file"),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from grids import each
 from image_files import pixels
 from small_hub import LONGEST, SENTENCES, WORDS, text_folder, tokenizer
 
@@ -40,7 +39,7 @@ def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_pat
     assert read_texts(f"text:{tmp_path / 't'}")[1]["sha256"] != facts["sha256"]
 
 
-@each(("content", "words"), [
+@pytest.mark.parametrize(("content", "words"), [
     (b"good\nb\xffd", r"a\.txt is not UTF-8 text \(byte 6 is invalid start byte\)"),
     ("wide".encode("utf-16-le"), "is no text: it holds bytes that are 0"),
     (b"", "holds no text"),
@@ -61,7 +60,7 @@ def test_what_is_no_file_is_a_sentence(tmp_path):
     assert text_files("imagenet") == text_files(tmp_path) == []
 
 
-@each("pad", ["[PAD]", None])
+@pytest.mark.parametrize("pad", ["[PAD]", None])
 def test_tokens_are_those_of_each_text_alone(pad):
     """Padding is on the right, masked, and at no place of a token; long texts are cut."""
     tokens = Tokens(tokenizer(pad), LONGEST)
@@ -84,7 +83,7 @@ def test_the_limit_is_the_networks_or_the_tokenizers_or_there_is_none():
     assert "longest=4" in repr(Tokens(words)) and repr(Tokens(words)) == repr(Tokens(words))
 
 
-@each("seed", range(2))
+@pytest.mark.parametrize("seed", range(2))
 def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
     made = [load_dataset(f"text:{file}", preprocess=Tokens(tokenizer()), batch_size=2, seed=seed) for _ in range(2)]
     rows = [ids[mask == 1].tolist() for batch in made[0] for ids, mask in zip(*batch.values(), strict=True)]
@@ -97,7 +96,7 @@ def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
     assert torch.equal(batch["input_ids"], made[0][2]["input_ids"])
 
 
-@each(("name", "options", "words"), [
+@pytest.mark.parametrize(("name", "options", "words"), [
     ("random", {"preprocess": Tokens(tokenizer())}, "'random' is not what this network takes; it should be text"),
     ("text:FILE", {"preprocess": pixels}, "is not what this network takes; it should be images"),
     ("text:FILE", {"batch_size": 7}, r"lines\.txt has 6 texts, too few for 1 x 7"),
@@ -110,7 +109,7 @@ def test_what_does_not_fit_is_a_sentence(file, name, options, words):
         load_dataset(name.replace("FILE", str(file)), **options)
 
 
-@each("kind", ["BertModel", "GPT2Model"])
+@pytest.mark.parametrize("kind", ["BertModel", "GPT2Model"])
 def test_scores_of_text_do_not_depend_on_the_pieces(tmp_path, file, kind):
     """Nor on the padding: against the sentences one by one, the longest of which is cut."""
     net = load_model(f"hf:{text_folder(tmp_path / kind, kind)}")
