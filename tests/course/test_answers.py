@@ -228,11 +228,13 @@ def test_a_function_that_returns_a_text_gets_a_sentence_with_the_case(name, caps
     assert said.startswith("Not yet: ") and said.count("\n") == 1
 
 
-def test_the_second_failure_names_the_case_and_the_third_gives_the_hint(capsys):
+def test_each_failure_names_the_case_and_the_third_gives_the_hint(capsys):
     checks.hint_after(2)
     for _ in range(3):
         CHECKS["relu_1d.check_build"](_wrong)
-    assert capsys.readouterr().out.startswith("Not yet.\nNot yet, with ReLU.\nNot yet: the score of ReLU is ")
+    assert capsys.readouterr().out.startswith(
+        "Not yet, with ReLU.\nNot yet, with ReLU.\nNot yet: the score of ReLU is "
+    )
 
 
 # ------------------------------------------------------------------------------------------------- the decorator
@@ -257,4 +259,5 @@ def test_a_case_within_a_case_is_the_inner_one(capsys):
     checks.hint_after(3)
     check(1.0)
     check(1.0)
-    assert capsys.readouterr().out == "Not yet.\nNot yet, with outer.\nNot yet, with inner.\nNot yet: no\n"
+    expected = "Not yet, with inner.\nNot yet, with outer.\nNot yet, with inner.\nNot yet: no\n"
+    assert capsys.readouterr().out == expected
