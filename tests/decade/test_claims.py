@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import CALLS, as_they_say, decade, finish, network, noise, signature, start, upside_down, verdicts
+from planted_decade import CALLS, as_they_say, decade, finish, network, noise, signature, start, upside_down, verdicts
 
 from affscore_book.decade import claims, history
 from affscore_book.decade.collection import END, START

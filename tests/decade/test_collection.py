@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from planted import FOLDER, stored
+from planted_decade import FOLDER, stored
 from scipy import stats
 
 from affscore import signature

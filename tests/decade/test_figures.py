@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from planted import FOLDER, stored
+from planted_decade import FOLDER, stored
 
 from affscore.plots import INK
 from affscore.suite.tables import Table

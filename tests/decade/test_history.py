@@ -4,7 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import CALLS, RISING, as_they_say, decade, equal, finish, network, noise, start, upside_down, verdicts
+from planted_decade import (
+    CALLS,
+    RISING,
+    as_they_say,
+    decade,
+    equal,
+    finish,
+    network,
+    noise,
+    start,
+    upside_down,
+    verdicts,
+)
 from scipy import stats
 
 from affscore_book.decade import claims, history

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from planted import FOLDER, stored
+from planted_decade import FOLDER, stored
 from scipy.optimize import linear_sum_assignment
 from torch import nn
 

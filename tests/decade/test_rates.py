@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import FOLDER, stored, verdicts
+from planted_decade import FOLDER, stored, verdicts
 from scripts import load_script
 
 from affscore_book.decade import rates, recipe

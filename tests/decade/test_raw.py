@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import CALLS, decade, noise, verdicts
+from planted_decade import CALLS, decade, noise, verdicts
 
 from affscore_book.decade import raw
 from affscore_book.decade.claims import PLAIN

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from planted import CALLS, decade, network, verdicts
+from planted_decade import CALLS, decade, network, verdicts
 
 from affscore_book.decade import robustness
 from affscore_book.decade.claims import DISTANCES

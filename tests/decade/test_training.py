@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from planted import FOLDER
+from planted_decade import FOLDER
 from scripts import load_script
 from torch import nn
 

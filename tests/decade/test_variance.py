@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from planted import signature
+from planted_decade import signature
 
 from affscore_book.decade.collection import END, START, Course, Trained
 from affscore_book.decade.variance import PLACES, known_at_start, moved_half, movers, profile

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from planted import RISING, decade
+from planted_decade import RISING, decade
 from scipy import stats
 
 from affscore_book.decade.collection import CallClouds, Course
