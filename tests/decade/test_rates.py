@@ -181,6 +181,7 @@ def test_a_run_of_both_devices_is_the_gpus_unless_the_processors_are_asked_for()
     assert rates.device_distance(without, without)[0] == 0
 
 
+@pytest.mark.weekly  # what it calls is tested beside it, and the decade's script trains every time
 def test_a_run_is_stored_and_not_made_again(script, tmp_path, monkeypatch):
     given = ["--smoke", "--epochs", "1", "--out", str(tmp_path), "--only", "alexnet"]
     monkeypatch.setattr(script, "RATES", (0.001,))

@@ -158,6 +158,7 @@ def test_the_keyboard_runs_a_cell_and_leaves_it(page):
     assert page.tab.evaluate("document.activeElement.className") == "run-run"
 
 
+@pytest.mark.weekly  # axe looks at a page with the buttons every time
 @browser
 def test_axe_finds_nothing_after_a_run(page):
     assert violations(page.tab) == []

@@ -130,6 +130,7 @@ def test_what_a_worker_raises_is_raised_here_after_the_batches_before_it():
         next(got)
 
 
+@pytest.mark.weekly  # waits for processes; only a new torch can change it
 def test_a_dead_worker_is_an_error():
     """Killed, as the system does for lack of memory."""
     with pytest.raises(RuntimeError, match="worker"):
