@@ -11,10 +11,9 @@ from scipy import stats
 
 from affscore import signature
 from affscore_book.decade import again
-from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, network_table
+from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, load_further, network_table
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.rates import load_rates
-from affscore_book.decade.robustness import load_further
 from affscore_book.decade.training import colour_data
 from affscore_book.kit.training import accuracy
 

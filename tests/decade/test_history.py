@@ -19,7 +19,8 @@ from planted_decade import (
 )
 from scipy import stats
 
-from affscore_book.decade import claims, history
+from affscore_book.decade import history
+from affscore_book.decade.collection import architectures
 from affscore_book.decade.networks import SETTINGS
 
 NORMED = {name for name in SETTINGS if name not in ("alexnet", "vgg11", "vgg13", "vgg16")}
@@ -47,7 +48,7 @@ def test_a_decade_as_the_source_describes_it_and_its_contrary():
 def test_the_rise_has_the_interval_of_its_families():
     """Beside a jackknife by hand."""
     networks = decade(flat)
-    early = [name for name in claims.architectures(networks) if SETTINGS[name].year < 2020]
+    early = [name for name in architectures(networks) if SETTINGS[name].year < 2020]
     table = np.array([
         (SETTINGS[name].year, np.mean([flat(name, seed).mean() for seed in range(3)])) for name in early
     ])  # fmt: skip

@@ -10,8 +10,7 @@ from torch import nn
 from affscore import affinity_score, signature
 from affscore_book.decade.again import IMAGES as FIRST
 from affscore_book.decade.again import stored_network
-from affscore_book.decade.claims import architectures
-from affscore_book.decade.collection import END, START
+from affscore_book.decade.collection import END, START, architectures
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, load_equal, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores, scored_maps
 from affscore_book.decade.networks import build, wide_vgg16

@@ -214,7 +214,7 @@ def test_a_loss_that_is_not_finite_is_a_failed_run_and_the_decades_own_runs_join
 
 
 def test_the_rung_of_the_ladder_has_one_signature_a_rate_of_followed_networks():
-    give = recipe.other_rates(load_rates(FOLDER, stored(), {}))
+    give = rates.other_rates(load_rates(FOLDER, stored(), {}))
     for network in (stored()[name][0] for name in ("alexnet", "googlenet")):
         assert [len(scores) for scores in give(network)] == [len(network.end.calls)] * len(RATES)
     assert give(stored()["vit_8"][0]) == []

@@ -7,7 +7,8 @@ import pytest
 from planted_decade import CALLS, decade, noise, verdicts
 
 from affscore_book.decade import relations
-from affscore_book.decade.claims import DISTANCES, kin
+from affscore_book.decade.claims import DISTANCES
+from affscore_book.decade.collection import kin
 from affscore_book.decade.networks import SETTINGS
 
 

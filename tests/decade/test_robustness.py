@@ -8,6 +8,7 @@ from planted_decade import CALLS, decade, network, verdicts
 
 from affscore_book.decade import robustness
 from affscore_book.decade.claims import DISTANCES
+from affscore_book.decade.collection import on_other_pictures
 from affscore_book.decade.equal import Equal
 from affscore_book.kit.statistics import leaving_out
 
@@ -82,7 +83,7 @@ def test_pictures_near_and_far():
 
 
 def test_other_pictures_are_a_row_of_the_ladder():
-    give = robustness.on_other_pictures(further(digits=0.3, photographs=-0.3))
+    give = on_other_pictures(further(digits=0.3, photographs=-0.3))
     networks = decade(lambda name, seed: 0.7 + noise(seed, 0.01))
     found = [rows for seeds in networks.values() if (rows := give(seeds[0]))]
     assert len(found) == 4 and give(networks["vgg11"][0]) == []

@@ -11,10 +11,9 @@ from planted_decade import FOLDER
 from scripts import load_script
 from torch import nn
 
-from affscore_book.decade.collection import load_clouds
+from affscore_book.decade.collection import load_clouds, load_further
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS, build
-from affscore_book.decade.robustness import load_further
 from affscore_book.decade.training import CANDIDATES, FLOORS, RECIPE, Recipe, fit_recipe, snapshot_steps
 from affscore_book.kit.training import Images, accuracy, load_weights
 

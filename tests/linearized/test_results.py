@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from affscore_book.linearized.results import LinearizedRuns, load_runs, over_seeds, separation
+from affscore_book.linearized.results import LinearizedRuns, load_runs, separation
+from affscore_book.linearized.trunks import over_seeds
 
 STRENGTHS = [0.1, 0.2, 0.4]
 LAYERS, WIDTH = ("a", "b"), 4

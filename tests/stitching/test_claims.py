@@ -7,7 +7,7 @@ from affscore_book.stitching import claims
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
 from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import StitchingStudy
+from affscore_book.stitching.study import StitchingStudy, shortcut_share
 
 MYRTLE = [f"relu{i}" for i in range(1, 5)]
 RESNET = ["relu", *(f"block{i}.relu{j}" for i in range(1, 10) for j in (1, 2))]
@@ -179,7 +179,7 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
     """10 points of 40 and 10 of 20: a third of the whole, not the mean of a quarter and a half."""
     alone, saved = {"block1.relu1": 40.0, "block2.relu1": 20.0}, {"closed form": 0, "closed form, shortcut too": 10}
     found = Planted(lambda kind, layer, stitch, fit: alone[layer] - saved.get(fit, 5), spread)
-    share, random = (claims.shortcut_share(found, list(alone), f"shortcut {how}") for how in ("too", "at random"))
+    share, random = (shortcut_share(found, list(alone), f"shortcut {how}") for how in ("too", "at random"))
     assert share.mean == pytest.approx(1 / 3, abs=1e-3) and random.mean == pytest.approx(1 / 6, abs=1e-3)
     assert (share.high - share.low > 0.01) == (spread > 0)
 

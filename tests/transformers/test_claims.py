@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from affscore_book.transformers import claims
 from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import START_SEEDS, Job, LayerInputs, MiniLMScores
+from affscore_book.transformers.measured import START_SEEDS, Job, LayerInputs, MiniLMScores, attention_effect
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, VitScores
 
@@ -143,6 +143,6 @@ def test_the_effect_of_attention_is_that_of_the_layers_own():
         return 0.5 + (0.01 * (number + 1) if job.change == f"without {number}" else 0.3 * bool(job.change))
 
     for trained, rows in ((True, 4), (False, 3)):
-        found = claims.attention_effect(planted(own, noise=0), trained)
+        found = attention_effect(planted(own, noise=0), trained)
         assert found.shape == (rows, 6)
         assert found == pytest.approx(np.tile(0.01 * np.arange(1, 7), (rows, 1)))

@@ -8,10 +8,9 @@ import pytest
 
 from affscore_book.transformers import figures, gpt_figures
 from affscore_book.transformers.bends import load_sentences
-from affscore_book.transformers.claims import attention_effect
 from affscore_book.transformers.gpt_results import GPT_POOLS, load_gpts
 from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import load_minilm_scores
+from affscore_book.transformers.measured import attention_effect, load_minilm_scores
 from affscore_book.transformers.vits import BLOCKS, load_vits
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"

@@ -8,7 +8,6 @@ verdict needs the whole interval. A difference of scores counts from ``FLOOR`` o
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,17 +16,17 @@ from scipy import stats
 
 from affscore.suite.comparable import sequence
 from affscore.suite.distances import dtw
-from affscore_book.decade.collection import END, START, Decade, Trained, course
+from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family, course, kin
 from affscore_book.decade.modes import modes_power, one_mode
 from affscore_book.decade.variance import profile
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
-from affscore_book.kit.statistics import Interval, leaving_out, student_interval
+from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
-    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "architectures", "beginning_claims", "beyond_chance", "by_family",
-    "by_seed", "claim_row", "common_seeds", "cut", "depth_claims", "kin", "modes_claims", "own_residual_claims",
-    "rank_correlation", "residual_claims", "seed_by_seed", "skip_modes_claim", "statistic", "turn",
+    "ABOVE", "BELOW", "DISTANCES", "PLAIN", "beginning_claims", "beyond_chance", "by_seed", "claim_row",
+    "common_seeds", "cut", "depth_claims", "modes_claims", "own_residual_claims", "rank_correlation",
+    "residual_claims", "seed_by_seed", "skip_modes_claim", "statistic", "turn",
 ]  # fmt: skip
 
 #: Stacks of convolutions, which the source says have "a very low spread".
@@ -45,26 +44,6 @@ _DEEP, _SHALLOW = "resnet34", "resnet18"
 def statistic(of: Callable[[np.ndarray], Any], network: Trained, pool: str = "spatial") -> float:
     """A statistic of the scores of a network's calls, without dead ones."""
     return float(of(sequence(network.signatures[END, pool])))
-
-
-def architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
-    """The decade's own: neither the twin without skips nor the networks taught without labels."""
-    return {name: seeds for name, seeds in decade.items() if " " not in name and not name.endswith("no_skips")}
-
-
-def kin(name: str) -> str:
-    """The family of an architecture: those whose names begin alike, and GoogLeNet with Inception. There are eleven.
-
-    >>> kin("vgg11_bn"), kin("resnet18 simclr"), kin("googlenet"), kin("inception_v3")
-    ('vgg', 'resnet', 'inception', 'inception')
-    """
-    family = re.split("[^a-z]", name)[0]
-    return "inception" if family == "googlenet" else family
-
-
-def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:
-    """A statistic of architectures, from the numbers of those that are kept; a family is left out at a time."""
-    return leaving_out(of, len(names), [kin(name) for name in names])
 
 
 def common_seeds(names: Iterable[str], decade: Decade) -> list[int]:

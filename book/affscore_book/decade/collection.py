@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,12 @@ from affscore.companions import MEASURES
 from affscore.signatures import Signature
 from affscore.suite.comparable import sequence
 from affscore.suite.tables import Table
-from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "END", "START", "CallClouds", "Course", "Decade", "Trained", "course", "load_clouds", "load_decade",
-    "network_table", "stored_files",
+    "END", "START", "CallClouds", "Course", "Decade", "Trained", "architectures", "by_family", "course", "kin",
+    "load_clouds", "load_decade", "load_further", "network_table", "on_other_pictures", "stored_files",
 ]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
@@ -208,3 +209,55 @@ def load_clouds(folder: str | os.PathLike[str]) -> dict[str, CallClouds]:
         file.stem: read_results(file, lambda found: CallClouds(found["call"], found["moments"]), SCRIPT)
         for file in stored_files(folder, "clouds", "clouds")
     }
+
+
+def architectures(decade: Decade) -> dict[str, Mapping[int, Trained]]:
+    """The decade's own: neither the twin without skips nor the networks taught without labels."""
+    return {name: seeds for name, seeds in decade.items() if " " not in name and not name.endswith("no_skips")}
+
+
+def kin(name: str) -> str:
+    """The family of an architecture: those whose names begin alike, and GoogLeNet with Inception. There are eleven.
+
+    >>> kin("vgg11_bn"), kin("resnet18 simclr"), kin("googlenet"), kin("inception_v3")
+    ('vgg', 'resnet', 'inception', 'inception')
+    """
+    family = re.split("[^a-z]", name)[0]
+    return "inception" if family == "googlenet" else family
+
+
+def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:
+    """A statistic of architectures, from the numbers of those that are kept; a family is left out at a time."""
+    return leaving_out(of, len(names), [kin(name) for name in names])
+
+
+#: Pictures of things, as those of the training are.
+KNOWN = ("digits", "photographs")
+
+
+def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """What ``make.py further`` stored, by network: ``sizes`` (by batch size, ``mean`` and ``std`` of the scores, and
+    ``unshrunk``, the mean without shrinkage) and ``pictures`` (by kind, scores (batches, calls)), as arrays; ``maps``
+    of networks that have it (by module, the score by the positions along a side, ``"all"`` for the flattened map).
+
+    Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
+    """
+
+    def build(content: Mapping[str, Any]) -> dict[str, Any]:
+        sizes = {int(size): {key: np.array(values, dtype=np.float64) for key, values in both.items()}
+                 for size, both in content["sizes"].items()}  # fmt: skip
+        pictures = {kind: np.array(rows, dtype=np.float64) for kind, rows in content["pictures"].items()}
+        return {"sizes": sizes, "pictures": pictures, "maps": content.get("maps", {})}
+
+    files = stored_files(folder, "further", "further measures")
+    return {file.stem: read_results(file, build, SCRIPT) for file in files}
+
+
+def on_other_pictures(further: Mapping[str, Mapping[str, Any]]) -> Callable[[Trained], list[np.ndarray]]:
+    """For the ladder of differences: the signatures of a network on validation images, on digits and on photographs;
+    none of a network that ``further`` does not have."""
+    found = {
+        name: [each["sizes"][512]["mean"], *(np.nanmean(each["pictures"][kind], axis=0) for kind in KNOWN)]
+        for name, each in further.items()
+    }
+    return lambda network: found.get(network.name, [])

@@ -18,8 +18,6 @@ from affscore_book.decade.claims import (
     BELOW,
     DISTANCES,
     PLAIN,
-    architectures,
-    by_family,
     by_seed,
     claim_row,
     common_seeds,
@@ -27,7 +25,7 @@ from affscore_book.decade.claims import (
     seed_by_seed,
     statistic,
 )
-from affscore_book.decade.collection import END, START, Decade, Trained
+from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side

@@ -27,15 +27,14 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from affscore_book.decade.claims import by_family
-from affscore_book.decade.collection import END, Decade, course, stored_files
+from affscore_book.decade.collection import END, Decade, Trained, by_family, course, stored_files
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.training import FLOORS, RECIPE
 from affscore_book.kit.statistics import Interval
@@ -44,7 +43,8 @@ from affscore_book.kit.training import VALIDATION
 
 __all__ = [
     "FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "as_good_rates", "at_accuracy", "best_rates",
-    "device_distance", "first_runs", "history_networks", "load_rates", "recipe_distances", "recipe_rung",
+    "device_distance", "first_runs", "history_networks", "load_rates", "other_rates", "recipe_distances",
+    "recipe_rung",
 ]  # fmt: skip
 
 #: What the networks are trained at; the book's recipe has one of them.
@@ -267,3 +267,9 @@ def as_good_rates(runs: Sequence[RateRun]) -> dict[str, list[float]]:
         least = reached[best] - math.sqrt(reached[best] * (1 - reached[best]) / VALIDATION)
         found[name] = [rate for rate, value in reached.items() if value >= least]
     return found
+
+
+def other_rates(runs: Sequence[RateRun]) -> Callable[[Trained], list[np.ndarray]]:
+    """For the ladder of differences: a network's signatures at its rates, first seed."""
+    ends = {name: [run.end for run in first_runs(runs, name).values()] for name in FOLLOWED}
+    return lambda network: ends.get(network.name, [])

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import linregress, rankdata
 
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import ABOVE, by_family, claim_row, kin, rank_correlation
-from affscore_book.decade.collection import Trained
+from affscore_book.decade.claims import ABOVE, claim_row, rank_correlation
+from affscore_book.decade.collection import by_family, kin
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import (
     FEW,
@@ -33,7 +33,7 @@ from affscore_book.decade.rates import (
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
 __all__ = [
-    "choices_of_rates", "claims_by_rate", "other_rates", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",
+    "choices_of_rates", "claims_by_rate", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",
 ]  # fmt: skip
 
 
@@ -58,12 +58,6 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
             | {"another rate": rate, "another seed": seed, "rate / seed": rate / seed}
         )
     return Table.from_rows(rows, digits=2)
-
-
-def other_rates(runs: Sequence[RateRun]) -> Callable[[Trained], list[np.ndarray]]:
-    """For the ladder of differences: a network's signatures at its rates, first seed."""
-    ends = {name: [run.end for run in first_runs(runs, name).values()] for name in FOLLOWED}
-    return lambda network: ends.get(network.name, [])
 
 
 def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:

@@ -17,14 +17,11 @@ from affscore.suite.tables import Table
 from affscore_book.decade.claims import (
     ABOVE,
     DISTANCES,
-    architectures,
     beyond_chance,
-    by_family,
     claim_row,
     common_seeds,
-    kin,
 )
-from affscore_book.decade.collection import Decade, Trained
+from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import leaving_out, student_interval
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import Any
@@ -14,16 +13,22 @@ from scipy.spatial.distance import pdist, squareform
 
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import ABOVE, BELOW, DISTANCES, architectures, beyond_chance, claim_row, cut
-from affscore_book.decade.collection import SCRIPT, Decade, Trained, stored_files
+from affscore_book.decade.claims import (
+    ABOVE,
+    BELOW,
+    DISTANCES,
+    beyond_chance,
+    claim_row,
+    cut,
+)
+from affscore_book.decade.collection import KNOWN, Decade, Trained, architectures
 from affscore_book.decade.equal import Equal
 from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
-from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "batch_claims", "data_claims", "load_further", "map_claims", "map_table", "nearest_architectures",
-    "on_other_pictures", "purity", "retrieval_claims", "seed_claims", "spread_of_tasks_claims", "task_claims",
+    "batch_claims", "data_claims", "map_claims", "map_table", "nearest_architectures",
+    "purity", "retrieval_claims", "seed_claims", "spread_of_tasks_claims", "task_claims",
     "task_distances", "taught",
 ]  # fmt: skip
 
@@ -31,29 +36,9 @@ __all__ = [
 Further = Mapping[str, Mapping[str, Any]]
 #: The residual network of :mod:`affscore_book.decade.pretext`.
 TAUGHT = "resnet18"
-#: Pictures of things, as those of the training are.
-KNOWN = ("digits", "photographs")
 SMALL = (-math.inf, FLOOR)
 #: So many seeds of each architecture can be the nearest network.
 NEAREST = 3
-
-
-def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """What ``make.py further`` stored, by network: ``sizes`` (by batch size, ``mean`` and ``std`` of the scores, and
-    ``unshrunk``, the mean without shrinkage) and ``pictures`` (by kind, scores (batches, calls)), as arrays; ``maps``
-    of networks that have it (by module, the score by the positions along a side, ``"all"`` for the flattened map).
-
-    Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
-    """
-
-    def build(content: Mapping[str, Any]) -> dict[str, Any]:
-        sizes = {int(size): {key: np.array(values, dtype=np.float64) for key, values in both.items()}
-                 for size, both in content["sizes"].items()}  # fmt: skip
-        pictures = {kind: np.array(rows, dtype=np.float64) for kind, rows in content["pictures"].items()}
-        return {"sizes": sizes, "pictures": pictures, "maps": content.get("maps", {})}
-
-    files = stored_files(folder, "further", "further measures")
-    return {file.stem: read_results(file, build, SCRIPT) for file in files}
 
 
 def _rms(one: np.ndarray, other: np.ndarray) -> float:
@@ -152,16 +137,6 @@ def data_claims(further: Further) -> list[Claim]:
         for kind, (place, theirs) in
         {**dict.fromkeys(KNOWN, paper), "shuffled": ("ours, of Figure 18", "below 0")}.items()
     ]  # fmt: skip
-
-
-def on_other_pictures(further: Further) -> Callable[[Trained], list[np.ndarray]]:
-    """For the ladder of differences: the signatures of a network on validation images, on digits and on photographs;
-    none of a network that ``further`` does not have."""
-    found = {
-        name: [each["sizes"][512]["mean"], *(np.nanmean(each["pictures"][kind], axis=0) for kind in KNOWN)]
-        for name, each in further.items()
-    }
-    return lambda network: found.get(network.name, [])
 
 
 def taught(decade: Decade) -> dict[str, list[Trained]]:

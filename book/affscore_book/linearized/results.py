@@ -16,8 +16,6 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.stats import mannwhitneyu
 
-from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.linearized.slopes import effective_size
 from affscore_book.linearized.training import TASKS
@@ -28,7 +26,6 @@ __all__ = [
     "linear_share",
     "load_runs",
     "mean_height",
-    "over_seeds",
     "separation",
     "survivors_of",
 ]
@@ -52,26 +49,6 @@ def separation(values: Any, survives: Any) -> tuple[float, int]:
     ours, others = known[finite & survivor], known[finite & ~survivor]
     pairs = len(ours) * len(others)
     return (float(mannwhitneyu(ours, others, method="asymptotic").statistic / pairs), pairs) if pairs else (math.nan, 0)
-
-
-def over_seeds(
-    what: str,
-    source: str,
-    theirs: str | float,
-    values: Mapping[int, float],
-    accept: tuple[float, float],
-    **rule: Any,
-) -> Claim:
-    """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
-
-    Seeds whose value is NaN are left out, and ``what`` then says how many are left. ``rule``: ``kind``
-    and ``seen`` of :class:`Claim`.
-    """
-    known = [value for value in values.values() if math.isfinite(value)]
-    if len(known) < len(values):
-        what = f"{what} ({len(known)} of {len(values)} seeds)"
-    mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
-    return Claim(what, source, theirs, mean, accept, interval=(low, high), **rule)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ import numpy as np
 
 from affscore.arguments import check_choice
 from affscore_book.kit.claims import Claim, side_by_side
+from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
-from affscore_book.linearized.results import LinearizedRuns, mean_height, over_seeds, survivors_of
+from affscore_book.linearized.results import LinearizedRuns, mean_height, survivors_of
 from affscore_book.linearized.slopes import effective_size
 
-__all__ = ["Size", "core_claims", "load_trunks", "size_ratio", "size_ratio_at", "with_mlp"]
+__all__ = ["Size", "core_claims", "load_trunks", "over_seeds", "size_ratio", "size_ratio_at", "with_mlp"]
 
 #: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
 NEAR = (1 / 1.5, 1.5)
@@ -171,3 +172,23 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
             mean = replace(claim, what=claim.what.removesuffix(")") + ", mean)") if single else claim
             found.setdefault(by, []).extend([mean, *single])
     return found
+
+
+def over_seeds(
+    what: str,
+    source: str,
+    theirs: str | float,
+    values: Mapping[int, float],
+    accept: tuple[float, float],
+    **rule: Any,
+) -> Claim:
+    """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
+
+    Seeds whose value is NaN are left out, and ``what`` then says how many are left. ``rule``: ``kind``
+    and ``seen`` of :class:`Claim`.
+    """
+    known = [value for value in values.values() if math.isfinite(value)]
+    if len(known) < len(values):
+        what = f"{what} ({len(known)} of {len(values)} seeds)"
+    mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
+    return Claim(what, source, theirs, mean, accept, interval=(low, high), **rule)

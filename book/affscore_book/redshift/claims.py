@@ -11,12 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
-from affscore_book.redshift.study import StoredDraws, middle_draw, share_of_draws
+from affscore_book.redshift.study import StoredDraws
 
-__all__ = ["inductive_bias", "picture_claims", "score_and_complexity", "weight_of_the_choice"]
+__all__ = [
+    "inductive_bias",
+    "middle_draw",
+    "picture_claims",
+    "score_and_complexity",
+    "share_of_draws",
+    "weight_of_the_choice",
+]
 
 _Measured = Mapping[tuple[float, float, str], Mapping[str, np.ndarray]]
 
@@ -94,3 +102,37 @@ def score_and_complexity(study: StoredDraws) -> list[Claim]:
         )
         for name, along, source in rows
     ]  # fmt: skip
+
+
+def share_of_draws(
+    what: str, source: str, theirs: str | float, holds: Any, accept: tuple[float, float], **rule: Any
+) -> Claim:
+    """A claim on the share of draws in which something holds, bool (draws,), with Clopper and Pearson's 95 % interval.
+
+    ``rule``: ``kind`` and ``seen`` of :class:`Claim`.
+
+    >>> claim = share_of_draws("heads", "ours, coin", "half", [True] * 6 + [False] * 4, (0.45, 0.55))
+    >>> claim.verdict, [round(end, 2) for end in claim.interval]
+    ('undecided', [0.26, 0.88])
+    """
+    found = stats.binomtest(int(np.sum(holds)), len(holds))
+    interval = found.proportion_ci()
+    return Claim(what, source, theirs, found.statistic, accept, interval=(interval.low, interval.high), **rule)
+
+
+def middle_draw(
+    what: str, source: str, theirs: str | float, values: Any, accept: tuple[float, float], **rule: Any
+) -> Claim:
+    """A claim on the median of independent draws (draws,), with its 95 % interval from the order of the values.
+
+    It says nothing of how far the draws lie apart, so its row says "median draw". ``rule``: ``kind`` and ``seen`` of
+    :class:`Claim`.
+
+    >>> claim = middle_draw("middle", "ours, order", "50", np.arange(101.0), (0, 100))
+    >>> claim.ours, claim.interval
+    (50.0, (40.0, 60.0))
+    """
+    middle = float(np.median(values))
+    interval = stats.quantile_test(values, q=middle).confidence_interval()
+    ends = float(interval.low), float(interval.high)
+    return Claim(f"{what}, median draw", source, theirs, middle, accept, interval=ends, **rule)

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.stored import read_results
 from affscore_book.redshift.networks import PANELS, image_of, random_network
 
-__all__ = ["StoredDraws", "load_draws", "measured", "middle_draw", "share_of_draws"]
+__all__ = [
+    "StoredDraws",
+    "load_draws",
+    "measured",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,40 +78,6 @@ def measured(
     nets = (random_network(scale=scale, shift=shift, seed=seed, draw="paired") for seed in range(draws))
     images = [image_of(net, activation) for net in nets]
     return {name: np.array([measure(image) for image in images]) for name, measure in measures.items()}
-
-
-def share_of_draws(
-    what: str, source: str, theirs: str | float, holds: Any, accept: tuple[float, float], **rule: Any
-) -> Claim:
-    """A claim on the share of draws in which something holds, bool (draws,), with Clopper and Pearson's 95 % interval.
-
-    ``rule``: ``kind`` and ``seen`` of :class:`Claim`.
-
-    >>> claim = share_of_draws("heads", "ours, coin", "half", [True] * 6 + [False] * 4, (0.45, 0.55))
-    >>> claim.verdict, [round(end, 2) for end in claim.interval]
-    ('undecided', [0.26, 0.88])
-    """
-    found = stats.binomtest(int(np.sum(holds)), len(holds))
-    interval = found.proportion_ci()
-    return Claim(what, source, theirs, found.statistic, accept, interval=(interval.low, interval.high), **rule)
-
-
-def middle_draw(
-    what: str, source: str, theirs: str | float, values: Any, accept: tuple[float, float], **rule: Any
-) -> Claim:
-    """A claim on the median of independent draws (draws,), with its 95 % interval from the order of the values.
-
-    It says nothing of how far the draws lie apart, so its row says "median draw". ``rule``: ``kind`` and ``seen`` of
-    :class:`Claim`.
-
-    >>> claim = middle_draw("middle", "ours, order", "50", np.arange(101.0), (0, 100))
-    >>> claim.ours, claim.interval
-    (50.0, (40.0, 60.0))
-    """
-    middle = float(np.median(values))
-    interval = stats.quantile_test(values, q=middle).confidence_interval()
-    ends = float(interval.low), float(interval.high)
-    return Claim(f"{what}, median draw", source, theirs, middle, accept, interval=ends, **rule)
 
 
 def load_draws(path: str | Path) -> StoredDraws:

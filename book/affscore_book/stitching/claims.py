@@ -31,7 +31,6 @@ __all__ = [
     "networks",
     "ranking",
     "search",
-    "shortcut_share",
     "without_relu",
 ]
 
@@ -192,20 +191,6 @@ def _inside(study: StitchingStudy, kind: str, stitch: str, fit: str = "closed fo
     """Points that a stitch costs inside blocks, fitted in some way, minus those outside, in closed form."""
     inside, outside = _parts(study)
     return over_pairs(study.tables(kind, inside, stitch, fit).mean(0) - study.tables(kind, outside, stitch).mean(0))
-
-
-def shortcut_share(study: StitchingStudy, layers: list[str], second: str = "shortcut too") -> Interval:
-    """The share of the penalty of G_ReLU (closed form) inside blocks that a second stitch takes away.
-
-    ``second`` is ``"shortcut too"``, or a control: ``"shortcut at random"``, ``"block's end too"``.
-    """
-    alone, both = (study.tables("resnet20", layers, "g_relu", fit) for fit in ("closed form", f"closed form, {second}"))
-
-    def share(kept: np.ndarray) -> float:
-        left, all_of_it = (np.nanmean(tables[:, kept[:, None], kept]) for tables in (both, alone))
-        return float(1 - left / all_of_it)
-
-    return leaving_out(share, alone.shape[-1])
 
 
 def blocks_more(study: StitchingStudy) -> list[Claim]:

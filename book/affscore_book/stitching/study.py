@@ -25,7 +25,7 @@ from affscore_book.kit.statistics import Interval, leaving_out, over_pairs
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.learning import penalty
 
-__all__ = ["StitchingStudy", "load_stitching"]
+__all__ = ["StitchingStudy", "load_stitching", "shortcut_share"]
 
 #: A record with one of these belongs to a sweep, and is only found by the value of it.
 _VARIANTS = {"alpha", "strength", "epochs", "temperature"}
@@ -186,3 +186,17 @@ def _study(content: dict[str, Any]) -> StitchingStudy:
             else:
                 records.append({"task": task.partition(":")[0]} | record)
     return StitchingStudy(content["settings"], accuracies, records, scores)
+
+
+def shortcut_share(study: StitchingStudy, layers: list[str], second: str = "shortcut too") -> Interval:
+    """The share of the penalty of G_ReLU (closed form) inside blocks that a second stitch takes away.
+
+    ``second`` is ``"shortcut too"``, or a control: ``"shortcut at random"``, ``"block's end too"``.
+    """
+    alone, both = (study.tables("resnet20", layers, "g_relu", fit) for fit in ("closed form", f"closed form, {second}"))
+
+    def share(kept: np.ndarray) -> float:
+        left, all_of_it = (np.nanmean(tables[:, kept[:, None], kept]) for tables in (both, alone))
+        return float(1 - left / all_of_it)
+
+    return leaving_out(share, alone.shape[-1])

@@ -18,12 +18,12 @@ from scipy import stats
 from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import MiniLMScores
+from affscore_book.transformers.measured import MiniLMScores, attention_effect
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, VitScores
 
 __all__ = [
-    "attention_effect", "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",
+    "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",
     "permutation_p", "vit_lens_claims", "vit_start_claims",
 ]  # fmt: skip
 
@@ -44,22 +44,6 @@ def _row(
     """A claim on the mean of values (n,), with Student's interval."""
     kind = "own" if source.startswith("ours") else "source"
     return Claim.over(what, source, theirs, student_interval(values), accept, kind=kind, seen=seen)
-
-
-def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "spatial") -> NDArray[np.float64]:
-    """By how much each layer's score rises when its own attention is taken out: (batches or starts, layers).
-
-    Trained: one row for each of the four batches. Otherwise one row for each random start, on the first batch.
-    """
-    columns = []
-    for layer in range(LAYERS):
-        change = f"without {layer}"
-        if trained:
-            gap = scores.batches(pool=pool, change=change) - scores.batches(pool=pool)
-        else:
-            gap = scores.starts(batch="0", change=change) - scores.starts(batch="0")
-        columns.append(gap[:, layer])
-    return np.stack(columns, axis=1)
 
 
 def by_layer(gaps: NDArray[np.float64]) -> str:

@@ -15,7 +15,7 @@ from affscore_book.kit.stored import read_results
 from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS
 
 __all__ = [
-    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores",
+    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "attention_effect",
     "load_minilm_scores", "nearest_table",
 ]  # fmt: skip
 
@@ -171,3 +171,19 @@ def nearest_table(path: str | os.PathLike[str]) -> Table:
         ])  # fmt: skip
 
     return read_results(path, build, SCRIPT)
+
+
+def attention_effect(scores: MiniLMScores, trained: bool = True, pool: str = "spatial") -> NDArray[np.float64]:
+    """By how much each layer's score rises when its own attention is taken out: (batches or starts, layers).
+
+    Trained: one row for each of the four batches. Otherwise one row for each random start, on the first batch.
+    """
+    columns = []
+    for layer in range(LAYERS):
+        change = f"without {layer}"
+        if trained:
+            gap = scores.batches(pool=pool, change=change) - scores.batches(pool=pool)
+        else:
+            gap = scores.starts(batch="0", change=change) - scores.starts(batch="0")
+        columns.append(gap[:, layer])
+    return np.stack(columns, axis=1)

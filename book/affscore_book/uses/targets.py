@@ -50,8 +50,7 @@ import numpy as np
 from scipy.stats import ttest_1samp
 
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import architectures
-from affscore_book.decade.collection import load_decade
+from affscore_book.decade.collection import architectures, load_decade
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
