@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from affscore_book.activations import claims
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import load_sweep
+from affscore_study.activations import claims
 
 SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json")
 

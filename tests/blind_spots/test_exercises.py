@@ -7,7 +7,7 @@ import pytest
 
 from affscore import affinity_score, paired_affinity_score
 from affscore_book.blind_spots import exercises
-from affscore_book.blind_spots.measures import r_squared
+from affscore_study.blind_spots.measures import r_squared
 
 CROSSED = np.array([0.0, 1, 2, 9])
 MANY = np.random.default_rng(4).exponential(size=200)  # its order is chance, so reversing it is a shuffle

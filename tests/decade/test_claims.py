@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from planted_decade import CALLS, as_they_say, decade, finish, network, noise, signature, start, upside_down, verdicts
 
-from affscore_book.decade import claims, history
 from affscore_book.decade.collection import END, START
-from affscore_book.decade.modes import critical_bandwidth, modes_power, one_mode
+from affscore_study.decade import claims, history
+from affscore_study.decade.modes import critical_bandwidth, modes_power, one_mode
 
 
 def followed(networks):

@@ -19,9 +19,9 @@ from planted_decade import (
 )
 from scipy import stats
 
-from affscore_book.decade import history
 from affscore_book.decade.collection import architectures
 from affscore_book.decade.networks import SETTINGS
+from affscore_study.decade import history
 
 NORMED = {name for name in SETTINGS if name not in ("alexnet", "vgg11", "vgg13", "vgg16")}
 

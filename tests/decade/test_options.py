@@ -2,7 +2,7 @@
 
 import pytest
 
-from affscore_book.decade.options import asked_data, training_options
+from affscore_study.decade.options import asked_data, training_options
 
 
 def test_few_images_are_the_first_of_all():

@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 from torch.nn import functional
 
-from affscore_book.decade.pictures import PICTURES, other_pictures
+from affscore_study.decade.pictures import PICTURES, other_pictures
 
 
 @pytest.mark.parametrize("kind", PICTURES)

@@ -10,9 +10,16 @@ from torch import nn
 from torch.nn import functional
 
 from affscore_book.decade.networks import build
-from affscore_book.decade.pretext import PRETEXTS, BarlowTwins, RotationTask, SimCLR, probe, views
 from affscore_book.decade.training import fit_recipe
 from affscore_book.kit.training import Images, accuracy
+from affscore_study.decade.pretext import (
+    PRETEXTS,
+    BarlowTwins,
+    RotationTask,
+    SimCLR,
+    probe,
+    views,
+)
 
 
 def draws(seed: int = 0) -> torch.Generator:

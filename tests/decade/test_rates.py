@@ -9,13 +9,14 @@ import pytest
 from planted_decade import FOLDER, stored, verdicts
 from scripts import load_script
 
-from affscore_book.decade import rates, recipe
+from affscore_book.decade import rates
 from affscore_book.decade.collection import END
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import FOLLOWED, OTHERS, RATES, SEEDS, RateRun, load_rates
 from affscore_book.decade.training import colour_data
 from affscore_book.kit.claims import FLOOR
+from affscore_study.decade import recipe
 
 
 def scattered(of_rate: float, of_seed: float) -> list[RateRun]:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from planted_decade import CALLS, decade, noise, verdicts
 
-from affscore_book.decade import raw
-from affscore_book.decade.claims import PLAIN
 from affscore_book.decade.networks import SETTINGS
+from affscore_study.decade import raw
+from affscore_study.decade.claims import PLAIN
 
 UP = np.linspace(0, 1, CALLS)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from planted_decade import CALLS, decade, noise, verdicts
 
-from affscore_book.decade import relations
-from affscore_book.decade.claims import DISTANCES
 from affscore_book.decade.collection import kin
 from affscore_book.decade.networks import SETTINGS
+from affscore_study.decade import relations
+from affscore_study.decade.claims import DISTANCES
 
 
 def level(name: str) -> float:

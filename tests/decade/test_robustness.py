@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from planted_decade import CALLS, decade, network, verdicts
 
-from affscore_book.decade import robustness
-from affscore_book.decade.claims import DISTANCES
 from affscore_book.decade.collection import on_other_pictures
 from affscore_book.decade.equal import Equal
 from affscore_book.kit.statistics import leaving_out
+from affscore_study.decade import robustness
+from affscore_study.decade.claims import DISTANCES
 
 
 def noise(seed: int, size: float = 0.01) -> np.ndarray:

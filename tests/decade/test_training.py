@@ -81,7 +81,7 @@ def script() -> Any:
 
 
 def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("affscore_book.decade.options.colour_data", lambda root: data)
+    monkeypatch.setattr("affscore_study.decade.options.colour_data", lambda root: data)
     monkeypatch.setattr(script, "OTHERS", 30)
     monkeypatch.setattr(script, "SIZES", (8, 20))
     options = ["--out", str(tmp_path), "--only", "vgg11_bn", "--seeds", "0", "--smoke"]
@@ -128,7 +128,7 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
 def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script, data, tmp_path, monkeypatch):
     images = data.train.images
     data = replace(data, train=Images(images, torch.arange(len(images)) % 10))  # one label for each output
-    monkeypatch.setattr("affscore_book.decade.options.colour_data", lambda root: data)
+    monkeypatch.setattr("affscore_study.decade.options.colour_data", lambda root: data)
     monkeypatch.setattr(script.subprocess, "run", lambda command, check: None)
     name = "resnet18 rotation"
     script.main(["train", "--out", str(tmp_path), "--only", name, "--seeds", "0", "--epochs", "1", "--smoke"])

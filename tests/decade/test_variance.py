@@ -7,7 +7,13 @@ import pytest
 from planted_decade import signature
 
 from affscore_book.decade.collection import END, START, Course, Trained
-from affscore_book.decade.variance import PLACES, known_at_start, moved_half, movers, profile
+from affscore_study.decade.variance import (
+    PLACES,
+    known_at_start,
+    moved_half,
+    movers,
+    profile,
+)
 
 CALLS = 200
 

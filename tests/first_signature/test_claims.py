@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from affscore_book.first_signature.claims import before_and_after, not_run
+from affscore_study.first_signature.claims import before_and_after, not_run
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

@@ -7,8 +7,12 @@ import pytest
 import torch
 
 from affscore import affinity_score
-from affscore_book.first_signature.yardsticks import load_yardsticks, measure_yardsticks, yardsticks_table
 from affscore_book.first_signature.zigzag import load_zigzag
+from affscore_study.first_signature.yardsticks import (
+    load_yardsticks,
+    measure_yardsticks,
+    yardsticks_table,
+)
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature"
 

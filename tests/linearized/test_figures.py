@@ -10,7 +10,8 @@ import pytest
 
 from affscore_book.linearized import figures
 from affscore_book.linearized.results import load_runs
-from affscore_book.linearized.trunks import load_trunks, with_mlp
+from affscore_study.linearized import figures as study_figures
+from affscore_study.linearized.trunks import load_trunks, with_mlp
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
 RUNS = load_runs(FOLDER)
@@ -26,8 +27,8 @@ DRAWN = {
     figures.plot_collapse: (RUNS, {"mlp": 0.58}),
     figures.plot_trajectory: ({"early": HISTORY}, {"early": range(0, 1)}),
     figures.plot_predictors: (RUNS,),
-    figures.plot_slope_shares: (RUNS,),
-    figures.plot_trunks: (TRUNKS, RUNS.strengths("mlp")[1:4]),
+    study_figures.plot_slope_shares: (RUNS,),
+    study_figures.plot_trunks: (TRUNKS, RUNS.strengths("mlp")[1:4]),
 }
 
 
@@ -44,7 +45,7 @@ def test_every_figure_names_its_axes(function):
     names = {tick.get_text() for panel in axes for tick in (*panel.get_xticklabels(), *panel.get_yticklabels())}
     assert any(panel.get_xlabel() for panel in axes) or "mlp" in names
     assert any(panel.get_ylabel() for panel in axes) or "mlp, late" in names
-    assert {function.__name__ for function in DRAWN} == set(figures.__all__)
+    assert {function.__name__ for function in DRAWN} == {*figures.__all__, *study_figures.__all__}
 
 
 def test_the_gaps_are_those_of_the_runs_with_their_mean():
@@ -56,7 +57,7 @@ def test_the_gaps_are_those_of_the_runs_with_their_mean():
 
 
 def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
-    for panel, network in zip(draw(figures.plot_slope_shares).axes, RUNS.runs, strict=True):
+    for panel, network in zip(draw(study_figures.plot_slope_shares).axes, RUNS.runs, strict=True):
         runs = RUNS.select(network, start="late", strength=RUNS.strengths(network)[2])
         slopes = np.array([slope for run in runs for values in run["slopes"].values() for slope in values])
         *learned, fixed = (bar.get_height() for bar in panel.patches)

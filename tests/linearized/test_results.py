@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from affscore_book.linearized.results import LinearizedRuns, load_runs, separation
-from affscore_book.linearized.trunks import over_seeds
+from affscore_study.linearized.trunks import over_seeds
 
 STRENGTHS = [0.1, 0.2, 0.4]
 LAYERS, WIDTH = ("a", "b"), 4

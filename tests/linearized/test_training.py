@@ -18,7 +18,7 @@ from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.slopes import channel_prelus, linearize
 from affscore_book.linearized.training import STARTS, measure_channels, task_data, train
-from affscore_book.linearized.trunks import load_trunks
+from affscore_study.linearized.trunks import load_trunks
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"
 

@@ -9,7 +9,12 @@ import pytest
 
 from affscore_book.linearized.results import load_runs
 from affscore_book.linearized.slopes import effective_size
-from affscore_book.linearized.trunks import core_claims, load_trunks, size_ratio, with_mlp
+from affscore_study.linearized.trunks import (
+    core_claims,
+    load_trunks,
+    size_ratio,
+    with_mlp,
+)
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "linearized"
 STRENGTHS = (0.1, 0.2)

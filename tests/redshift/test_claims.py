@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from affscore_book.redshift import claims
 from affscore_book.redshift.networks import PANELS
 from affscore_book.redshift.study import load_draws
+from affscore_study.redshift import claims
 
 STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
 

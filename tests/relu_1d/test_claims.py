@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from affscore import affinity_score
-from affscore_book.relu_1d import claims
 from affscore_book.relu_1d.exact import uniform_input
+from affscore_study.relu_1d import claims
 
 
 def verdicts():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("affscore", "affscore_book")
+PACKAGES = ("affscore", "affscore_book", "affscore_study")
 #: What of a chapter's folder nobody else may import.
 OWN = {"figures", "exercises", "widget"}
 
@@ -45,9 +46,9 @@ class File(NamedTuple):
 
 @functools.cache
 def modules(root: Path) -> dict[str, File]:
-    """Every module of both packages by its dotted name."""
+    """Every module of the packages by its dotted name."""
     paths = {}
-    for top in (root / "affscore", root / "book" / "affscore_book"):
+    for top in (root / "affscore", root / "book/affscore_book", root / "book/affscore_study"):
         for path in sorted(top.rglob("*.py")):
             parts = path.relative_to(top.parent).with_suffix("").parts
             paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
@@ -83,11 +84,24 @@ def wrong_directions(root: Path) -> list[str]:
                 inside = target.package == "affscore" and module not in ("affscore", "affscore.__main__")
                 below = inside and FLOORS.index(target.room) <= FLOORS.index(file.room)
                 allowed = below if inside else target.package == "affscore"
-            elif target.package == "affscore_book" and target.room != file.room:
+            elif file.package == "affscore_book" and target.package == "affscore_study":
+                allowed = False
+            elif file.package == target.package == "affscore_book" and target.room != file.room:
                 allowed = target.room == "kit" or (file.room != "kit" and target.path.stem not in OWN)
             if not allowed:
                 wrong.append(f"{module} imports {target.path.relative_to(root)}")
     return wrong
+
+
+def lessons_that_call_the_study(root: Path) -> list[str]:
+    """Notebooks that are no audit and import the study: a lesson is read with the library and the book alone."""
+    found = []
+    for path in sorted((root / "book").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        if not path.name.startswith("audit_") and re.search(r"^ *(?:from|import) affscore_study\b", code, re.MULTILINE):
+            found.append(f"{path.name} imports affscore_study")
+    return found
 
 
 def circle(root: Path) -> list[str]:
@@ -162,7 +176,10 @@ def asserted_times(root: Path) -> list[str]:
     return found
 
 
-RULES = [wrong_directions, circle, private_names, ambiguous_names, long_modules, untested_modules, asserted_times]
+RULES = [
+    wrong_directions, lessons_that_call_the_study, circle, private_names, ambiguous_names, long_modules,
+    untested_modules, asserted_times,
+]  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------- the tests
@@ -182,9 +199,12 @@ PLANTED = {
     "affscore/cli/options.py": "from affscore.zoo.models import _own\n",
     "affscore/files.py": "def cka(): ...\n__all__ = ['cka']\n" + "\n" * 400,
     "book/affscore_book/kit/claims.py": "from affscore_book.theory import measures\n",
+    "book/affscore_book/kit/tables.py": "from affscore_study.theory.smooth import roots\n",
+    "book/affscore_study/theory/smooth.py": "from affscore_book.theory.figures import roots\n",
     "book/affscore_book/theory/measures.py": "def cka(): ...\n__all__ = ['cka']\n",
     "book/affscore_book/theory/figures.py": "from affscore_book.relu_1d import figures\n",
     "book/affscore_book/relu_1d/figures.py": "from affscore_book.theory.measures import cka\n",
+    "book/theory.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": ["import affscore_study.theory\n"]}]}),
     "benchmarks/score.py": "from affscore.score import _root\n",
     "tests/core/test_score.py": "def f():\n    began = perf_counter()\n    assert time() - began < 1\n",
     "tests/core/test_page.py": "def f():\n    assert page.evaluate('performance.now()') < 9\n",
@@ -198,8 +218,8 @@ def test_a_planted_house_breaks_every_rule(tmp_path):
     assert set(circle(tmp_path)) == {"affscore.zoo.models", "affscore.cli.options"}
     found = {rule.__name__: len(rule(tmp_path)) for rule in RULES if rule is not circle}
     assert found == {
-        "wrong_directions": 5, "private_names": 3, "ambiguous_names": 1, "long_modules": 1, "untested_modules": 3,
-        "asserted_times": 2,
+        "wrong_directions": 6, "lessons_that_call_the_study": 1, "private_names": 3, "ambiguous_names": 1,
+        "long_modules": 1, "untested_modules": 3, "asserted_times": 2,
     }  # fmt: skip
 
 

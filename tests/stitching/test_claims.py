@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from affscore_book.stitching import claims
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
 from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy, shortcut_share
+from affscore_study.stitching import claims
 
 MYRTLE = [f"relu{i}" for i in range(1, 5)]
 RESNET = ["relu", *(f"block{i}.relu{j}" for i in range(1, 10) for j in (1, 2))]

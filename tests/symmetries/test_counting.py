@@ -6,7 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from affscore_book.symmetries.counting import counting_claims, group_size, rank_one_boxes, rank_one_points
+from affscore_study.symmetries.counting import (
+    counting_claims,
+    group_size,
+    rank_one_boxes,
+    rank_one_points,
+)
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 4), (2, 1), (2, 3), (2, 4), (3, 1)])

@@ -5,7 +5,11 @@ import math
 import pytest
 from scipy import integrate, special
 
-from affscore_book.symmetries.gelu import homogeneity_gap, homogeneity_slope, relative_gap
+from affscore_study.symmetries.gelu import (
+    homogeneity_gap,
+    homogeneity_slope,
+    relative_gap,
+)
 
 
 @pytest.mark.parametrize("factor", [0.05, 0.5, 0.99, 1.5, 3.0, 50.0])

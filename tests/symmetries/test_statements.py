@@ -1,6 +1,6 @@
 """The paper's statements: what holds, what fails, and that a planted error is seen."""
 
-from affscore_book.symmetries import statements
+from affscore_study.symmetries import statements
 
 
 def test_every_lemma_holds_in_every_case():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from affscore import paired_affinity_score
-from affscore_book.theory import smooth
+from affscore_study.theory import smooth
 
 
 def test_the_slope_jumps_at_a_peak_and_at_a_tie_only():

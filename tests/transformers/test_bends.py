@@ -18,7 +18,7 @@ from affscore_book.transformers.bends import (
     sentence_bends,
 )
 from affscore_book.transformers.minilm import all_one_length, gelu_pairs, load_minilm
-from affscore_book.transformers.texts import kind_of_text
+from affscore_study.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 FILE = FOLDER / "minilm" / "sentences.json"

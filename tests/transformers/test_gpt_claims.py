@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from affscore_book.transformers import gpt_claims as claims
 from affscore_book.transformers.gpt import GPTS
 from affscore_book.transformers.gpt_results import GPT_POOLS, TrainedGpt
+from affscore_study.transformers import gpt_claims as claims
 
 #: Mean scores of trained networks of which every rule holds.
 LEVELS = {"gelu": 0.5, "relu": 0.55, "silu": 0.52, "relu2": 0.4, "swiglu": 0.45, "gelu without norm": 0.3,

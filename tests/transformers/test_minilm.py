@@ -20,7 +20,7 @@ from affscore_book.transformers.minilm import (
     random_tokens,
     without_attention,
 )
-from affscore_book.transformers.texts import kind_of_text
+from affscore_study.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 FIRST, SECOND = zip(*LIKE_PAIRS, strict=True)

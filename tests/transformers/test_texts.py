@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from scripts import load_script
 
-from affscore_book.transformers.texts import MODULES, TEXTS, kind_of_text, prose_of_reference, words_shuffled
+from affscore_study.transformers.texts import (
+    MODULES,
+    TEXTS,
+    kind_of_text,
+    prose_of_reference,
+    words_shuffled,
+)
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 PROSE = " ".join(["A sentence of words"] * 6) + "."

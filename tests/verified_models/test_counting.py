@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from affscore_book.verified_models import counting
-from affscore_book.verified_models.counting import count_activations
+from affscore_study.verified_models import counting
+from affscore_study.verified_models.counting import count_activations
 
 
 class Network(nn.Module):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.verified_models.measuring import verify
+from affscore_study.verified_models.measuring import verify
 
 
 class Gated(nn.Module):

@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.verified_models.networks import BATCH, fill, network_and_batch, network_names, output_of
+from affscore_study.verified_models.networks import (
+    BATCH,
+    fill,
+    network_and_batch,
+    network_names,
+    output_of,
+)
 
 NAMES = network_names()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from affscore_book.verified_models.page import render
+from affscore_study.verified_models.page import render
 
 ROW = {
     "parameters": 5_680_552, "counted": {"gelu": 12, "sigmoid": 3}, "scored": {"gelu": 12, "sigmoid": 1}, "gates": 1,

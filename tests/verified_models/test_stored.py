@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from scripts import load_script
 
-from affscore_book.verified_models.networks import network_names
-from affscore_book.verified_models.page import agrees, render
+from affscore_study.verified_models.networks import network_names
+from affscore_study.verified_models.page import agrees, render
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FOLDER = BOOK / "data" / "verified_models"

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from affscore.tracing import trace
-from affscore_book.verified_models.counting import count_activations
-from affscore_book.verified_models.networks import network_and_batch, output_of
+from affscore_study.verified_models.counting import count_activations
+from affscore_study.verified_models.networks import network_and_batch, output_of
 
 BATCH = 3  # a table of vit_relpos is as long
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from affscore.signatures import Signature
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import statistic
 from affscore_book.decade.collection import Trained
 from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
@@ -25,6 +24,7 @@ from affscore_book.imagenet_signatures.paper import MEASURES
 from affscore_book.imagenet_signatures.trained import TRAINED, Pairs, climb, skip_gap, strongest_measure, widening
 from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
+from affscore_study.decade.claims import statistic
 
 __all__ = [
     "channel_claims", "deeper_with_norm", "measure_claims", "own_claims", "pool_claims", "skip_claims", "start_claims",

@@ -20,11 +20,11 @@ import numpy as np
 from affscore.signatures import Signature
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.decade.modes import one_mode
 from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
 from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, Claim, near, side_by_side
+from affscore_study.decade.modes import one_mode
 
 __all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen"]
 

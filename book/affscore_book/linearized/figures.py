@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, 
 from affscore_book.kit.statistics import student_interval
 from affscore_book.linearized.results import LinearizedRuns, linear_share
 from affscore_book.linearized.training import STARTS
-from affscore_book.linearized.trunks import Size
 
 __all__ = [
     "plot_collapse",
@@ -22,10 +20,8 @@ __all__ = [
     "plot_path_lengths",
     "plot_predictors",
     "plot_prior",
-    "plot_slope_shares",
     "plot_starts",
     "plot_trajectory",
-    "plot_trunks",
 ]
 
 #: Colour and mark of each start and network.
@@ -83,23 +79,6 @@ def plot_prior(a: ArrayLike, curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) 
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
     _legend(axes[0], len(curves))
-
-
-@styled
-def plot_slope_shares(study: LinearizedRuns) -> None:
-    """How the slopes of late runs at the middle strength are distributed: bins of a tenth, and those fixed at 1."""
-    _, axes = panels(3, 1, height=6.4, sharex=True, sharey=True)
-    edges = np.linspace(-0.3, 1, 14)
-    for panel, network in zip(axes, study.runs, strict=True):
-        strength = study.strengths(network)[2]
-        runs = study.select(network, start="late", strength=strength)
-        slopes = np.concatenate([values for run in runs for values in run["slopes"].values()])
-        shares = 100 * np.histogram(slopes[slopes != 1], edges)[0] / len(slopes)
-        panel.bar((edges[:-1] + edges[1:]) / 2, shares, 0.08, color=BLUE, label="learned")
-        panel.bar(1.06, 100 * (slopes == 1).mean(), 0.08, color=VERMILION, label="fixed at 1")
-        panel.set(title=f"{network}, strength {strength:g}", ylabel="channels (%)")
-    axes[-1].set(xlabel="slope a")
-    _legend(axes[0], 2)
 
 
 @styled
@@ -206,34 +185,6 @@ def plot_trajectory(histories: Mapping[str, Sequence[tuple[float, float]]], acts
     axes[0].set(ylabel="linear channels (%)")
     axes[1].set(ylabel="test accuracy (%)", xlabel="epoch (coloured: the prior acts)")
     _legend(axes[0], 3)
-
-
-@styled
-def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Sequence[float]) -> None:
-    """Effective size of cores against the size of their trunks, a mark a run, of trunks of depth 6 or of width 64."""
-    _, axes = panels(2, 2, height=7, sharex="col", sharey="row")
-    names, ticks = ("width", "depth"), ((2, 5, 10, 20, 50, 100), (1, 2, 3, 6, 12))
-    looks = list(zip(strengths, (GREEN, BLUE, VERMILION), ("D", "o", "s"), strict=True))
-    for panel, (which, along) in zip(axes, itertools.product((0, 1), repeat=2), strict=True):
-        trunks = sorted(trunk for trunk in cores if trunk[1 - along] == (6, 64)[along])
-        across = [trunk[along] for trunk in trunks]
-        whole = [trunk[which] for trunk in trunks]
-        panel.plot(across, whole, "--", color=INK, linewidth=1.5, label="the whole trunk")
-        for at, (strength, colour, mark) in enumerate(looks):
-            sizes = [[found[at, which] for found in cores[trunk].values()] for trunk in trunks]
-            for x, values in zip(across, sizes, strict=True):
-                panel.plot(np.full(len(values), x), values, mark, color=colour, markersize=5, alpha=0.5)
-            means = [float(np.mean(values)) for values in sizes]
-            panel.plot(across, means, "-", color=colour, linewidth=2)
-            panel.plot([], [], f"{mark}-", color=colour, label=f"strength {strength:g}")
-        panel.set(xscale="log", yscale="log")
-        panel.set_xticks(across, [str(x) for x in across])
-        panel.set_yticks(ticks[which], [str(tick) for tick in ticks[which]])
-        panel.minorticks_off()
-    for at, name in enumerate(names):
-        axes[2 * at].set_ylabel(f"effective {name} of the core")
-        axes[2 + at].set_xlabel(f"{name} of the trunk")
-    _legend(axes[0], 2)
 
 
 @styled

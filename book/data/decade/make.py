@@ -38,9 +38,6 @@ from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
 from affscore_book.decade.networks import SETTINGS, build, wide_vgg16
-from affscore_book.decade.options import asked_data
-from affscore_book.decade.pictures import PICTURES, other_pictures
-from affscore_book.decade.pretext import PRETEXTS, probe
 from affscore_book.decade.training import (
     CANDIDATES,
     RECIPE,
@@ -52,6 +49,9 @@ from affscore_book.decade.training import (
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_study.decade.options import asked_data
+from affscore_study.decade.pictures import PICTURES, other_pictures
+from affscore_study.decade.pretext import PRETEXTS, probe
 
 FOLDER = Path(__file__).parent
 #: The recipe is chosen on these: a residual network, and the deeper transformer.

@@ -24,7 +24,6 @@ from torchvision.transforms.functional import gaussian_blur
 from affscore import signature
 from affscore.engine import versions
 from affscore_book.decade.networks import build
-from affscore_book.decade.options import asked_data, training_options
 from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images, accuracy
@@ -42,6 +41,7 @@ from affscore_book.uses.outcomes import measured_mean, outcomes_of
 from affscore_book.uses.penalty import TargetPenalty, watched_pairs
 from affscore_book.uses.shares import ShareHolder, measured_shares, shifts_before_calls
 from affscore_book.uses.targets import STRENGTH
+from affscore_study.decade.options import asked_data, training_options
 
 FOLDER = Path(__file__).parent
 PROBE = 512

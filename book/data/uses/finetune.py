@@ -25,7 +25,6 @@ from torch import nn
 from affscore.engine import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
-from affscore_book.decade.options import asked_data, training_options
 from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
@@ -35,6 +34,7 @@ from affscore_book.uses.finetuning import EPOCHS, FINETUNED, RATE_SHARE, TRAINED
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
+from affscore_study.decade.options import asked_data, training_options
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}

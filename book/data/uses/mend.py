@@ -26,7 +26,6 @@ from torch.nn import functional
 from affscore.engine import versions
 from affscore.forward import evaluating
 from affscore_book.decade.again import stored_network
-from affscore_book.decade.options import asked_data, training_options
 from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images
@@ -35,6 +34,7 @@ from affscore_book.uses.finetuning import EPOCHS, RATE_SHARE, Straightened
 from affscore_book.uses.mending import CONTROL_RUNS, MENDED, QUARTERS, quarters_of, removable
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.replacing import calls_of, fit_lines
+from affscore_study.decade.options import asked_data, training_options
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}

@@ -22,9 +22,13 @@ import torch
 
 from affscore.arguments import did_you_mean, line_of
 from affscore_book.kit.stored import open_results, read_results, store_results
-from affscore_book.verified_models.measuring import verify
-from affscore_book.verified_models.networks import BATCH, network_and_batch, network_names
-from affscore_book.verified_models.page import render
+from affscore_study.verified_models.measuring import verify
+from affscore_study.verified_models.networks import (
+    BATCH,
+    network_and_batch,
+    network_names,
+)
+from affscore_study.verified_models.page import render
 
 FILE = Path(__file__).with_name("models.json")
 PAGE = FILE.parents[2] / "verified_models.md"

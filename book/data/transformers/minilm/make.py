@@ -44,14 +44,14 @@ from affscore_book.transformers.minilm import (
     random_tokens,
     without_attention,
 )
-from affscore_book.transformers.texts import (
+from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores
+from affscore_study.transformers.texts import (
     TEXT_KINDS,
     TEXTS,
     code_of_library,
     kind_of_text,
     prose_of_reference,
 )
-from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores
 
 FOLDER = Path(__file__).parent
 SEED = 0

@@ -35,7 +35,7 @@ the names of its operators{arithmetic}.
 **Your own network** goes through the same checks in three lines:
 
 ```python
-from affscore_book.verified_models.measuring import verify
+from affscore_study.verified_models.measuring import verify
 row = verify(model.eval(), inputs)  # a tensor, or tensors by argument
 print(row)
 ```

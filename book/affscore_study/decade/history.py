@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.decade.claims import (
+from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family
+from affscore_book.decade.equal import CHANNELS, Equal
+from affscore_book.decade.networks import SETTINGS
+from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
+from affscore_book.kit.statistics import Interval
+from affscore_study.decade.claims import (
     ABOVE,
     BELOW,
     DISTANCES,
@@ -25,11 +30,6 @@ from affscore_book.decade.claims import (
     seed_by_seed,
     statistic,
 )
-from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family
-from affscore_book.decade.equal import CHANNELS, Equal
-from affscore_book.decade.networks import SETTINGS
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
-from affscore_book.kit.statistics import Interval
 
 __all__ = ["VITS", "era_claims", "history_claims", "rise_claims", "trend_claims", "vit_claims"]
 

@@ -18,8 +18,8 @@ from affscore.calls import ACTIVATIONS
 from affscore.errors import AffscoreWarning
 from affscore.grid import KNOWN
 from affscore.tracing import trace
-from affscore_book.verified_models.counting import count_activations
-from affscore_book.verified_models.networks import output_of
+from affscore_study.verified_models.counting import count_activations
+from affscore_study.verified_models.networks import output_of
 
 __all__ = ["verify"]
 

@@ -11,7 +11,11 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from affscore_book.decade.claims import (
+from affscore_book.decade.collection import Decade, Trained, architectures, by_family
+from affscore_book.decade.networks import SETTINGS
+from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
+from affscore_book.kit.statistics import student_interval
+from affscore_study.decade.claims import (
     ABOVE,
     BELOW,
     DISTANCES,
@@ -23,10 +27,6 @@ from affscore_book.decade.claims import (
     seed_by_seed,
     statistic,
 )
-from affscore_book.decade.collection import Decade, Trained, architectures, by_family
-from affscore_book.decade.networks import SETTINGS
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
-from affscore_book.kit.statistics import student_interval
 
 __all__ = ["likeness_claims", "spread_claims", "tail_claims"]
 

@@ -13,7 +13,11 @@ from scipy.spatial.distance import pdist, squareform
 
 from affscore.suite.distances import dtw
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import (
+from affscore_book.decade.collection import KNOWN, Decade, Trained, architectures
+from affscore_book.decade.equal import Equal
+from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
+from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
+from affscore_study.decade.claims import (
     ABOVE,
     BELOW,
     DISTANCES,
@@ -21,10 +25,6 @@ from affscore_book.decade.claims import (
     claim_row,
     cut,
 )
-from affscore_book.decade.collection import KNOWN, Decade, Trained, architectures
-from affscore_book.decade.equal import Equal
-from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
-from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
 
 __all__ = [
     "batch_claims", "data_claims", "map_claims", "map_table", "nearest_architectures",
@@ -34,7 +34,7 @@ __all__ = [
 
 #: By network, what :func:`load_further` gives.
 Further = Mapping[str, Mapping[str, Any]]
-#: The residual network of :mod:`affscore_book.decade.pretext`.
+#: The residual network of :mod:`affscore_study.decade.pretext`.
 TAUGHT = "resnet18"
 SMALL = (-math.inf, FLOOR)
 #: So many seeds of each architecture can be the nearest network.

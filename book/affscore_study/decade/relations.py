@@ -14,16 +14,16 @@ import numpy as np
 
 from affscore.suite.compare import companion_correlations
 from affscore.suite.tables import Table
-from affscore_book.decade.claims import (
+from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
+from affscore_book.kit.claims import Claim, side_by_side
+from affscore_book.kit.statistics import leaving_out, student_interval
+from affscore_study.decade.claims import (
     ABOVE,
     DISTANCES,
     beyond_chance,
     claim_row,
     common_seeds,
 )
-from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
-from affscore_book.kit.claims import Claim, side_by_side
-from affscore_book.kit.statistics import leaving_out, student_interval
 
 __all__ = [
     "accuracy_claims", "family_claims", "family_distances", "member_correlations", "other_measure_claims",

@@ -1,0 +1,1 @@
+"""What the score does not see, and other measures beside it."""

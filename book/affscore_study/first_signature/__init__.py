@@ -1,0 +1,1 @@
+"""The first chapter: the signature of a real network."""

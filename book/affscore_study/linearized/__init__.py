@@ -1,0 +1,1 @@
+"""Networks whose activations are made linear one channel at a time."""

@@ -1,0 +1,1 @@
+"""How complex the functions of random networks are, and how non-linear their layers."""

@@ -1,0 +1,1 @@
+"""The score of ReLU in one dimension, in closed form."""

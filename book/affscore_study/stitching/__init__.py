@@ -1,0 +1,1 @@
+"""One network up to a layer, another from it on."""

@@ -1,0 +1,1 @@
+"""What can be done to a layer and undone in the next: intertwiner groups."""

@@ -1,0 +1,1 @@
+"""The construction of the score, step by step."""
