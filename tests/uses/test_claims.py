@@ -157,7 +157,7 @@ def test_figures_draw_what_is_stored(tmp_path):
     alarms = lacking("batch norm", stored_alarms(lambda monitor, fault: 9.0 * (monitor == "score")))
     found = {"1 − score": (claims.known(costs, "1 − score"),) * 2}
     for draw, marks in (
-        (lambda: figures.plot_costs(costs, "alexnet-1"), 1),
+        (lambda: figures.plot_costs([0.2, 0.4], [-2.0, -1.0]), 1),
         (lambda: figures.plot_known(found), 5),
         (lambda: figures.plot_removal(*costs.removed()), 6),
         (lambda: figures.plot_alarms(alarms), 6),

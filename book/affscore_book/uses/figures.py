@@ -10,9 +10,7 @@ import numpy as np
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import Interval
 from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
-from affscore_book.uses.foreknowledge import log_cost
 from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
-from affscore_book.uses.results import StoredCosts
 from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts
 
 __all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_removal", "plot_targets"]
@@ -25,14 +23,12 @@ LABELS = {"accuracy": "accuracy on test images (%)", "straightened in random ord
 
 
 @styled
-def plot_costs(costs: StoredCosts, name: str) -> None:
-    """Each call of one network: how non-linear the token score says it is, and what it costs; numbers are places."""
-    calls = costs.calls[costs.names.index(name)]
+def plot_costs(unlike: Sequence[float], costs: Sequence[float]) -> None:
+    """Cost of each call of a network, log10(KL), against 1 − its token score; the calls are numbered in order."""
     _, (axes,) = panels()
-    x, y = [1 - call["score"] for call in calls], [log_cost(call) for call in calls]
-    axes.plot(x, y, "o", color=GREEN, markersize=7)
-    for at, (across, up) in enumerate(zip(x, y, strict=True), start=1):
-        axes.annotate(str(at), (across, up), xytext=(5, 4), textcoords="offset points", fontsize=11)
+    axes.plot(unlike, costs, "o", color=GREEN, markersize=7)
+    for at, place in enumerate(zip(unlike, costs, strict=True), start=1):
+        axes.annotate(str(at), place, xytext=(5, 4), textcoords="offset points", fontsize=11)
     axes.margins(0.09)  # room for the numbers of the outermost marks
     axes.set(xlabel="1 − token score of the call", ylabel="cost of making it affine, log10(KL)")
 
