@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from affscore_book.kit.statistics import Interval
-from affscore_book.uses import claims, figures, results
+from affscore_book.uses import figures, results
 from affscore_book.uses.alarm import FAULTS, MONITORS, TOUCHED, in_distances
 from affscore_book.uses.removal import ALL_ORDERS
+from affscore_study.uses import claims
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "uses"
 NAMES = {"resnet20_0": "resnet", "plain20_0": "plain", "alexnet-1": "alexnet", "mlp_late_0.002": "perceptron"}

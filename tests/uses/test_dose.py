@@ -12,11 +12,19 @@ from scripts import load_script
 from torch import nn
 
 from affscore_book.decade.networks import build
-from affscore_book.uses import dose, shares
-from affscore_book.uses.dose import DOSE_SEEDS, DOSED, MATTERS, PRIMARY, SHIFT_SEEDS, aim_met, arms_of
-from affscore_book.uses.penalty import watched_pairs
-from affscore_book.uses.power import power_of_pairs
-from affscore_book.uses.shares import ShareHolder, measured_shares, shifts_before_calls
+from affscore_study.uses import dose, shares
+from affscore_study.uses.dose import (
+    DOSE_SEEDS,
+    DOSED,
+    MATTERS,
+    PRIMARY,
+    SHIFT_SEEDS,
+    aim_met,
+    arms_of,
+)
+from affscore_study.uses.penalty import watched_pairs
+from affscore_study.uses.power import power_of_pairs
+from affscore_study.uses.shares import ShareHolder, measured_shares, shifts_before_calls
 
 USES = Path(__file__).parents[2] / "book" / "data" / "uses"
 MEANS = {"none": 0.7, "placebo": 0.7, "low": 0.5, "high": 0.9, "shift": 0.5}

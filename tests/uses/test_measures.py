@@ -8,8 +8,9 @@ import torch
 from scipy import stats
 from torch import nn
 
-from affscore_book.uses import alarm, costs, foreknowledge, removal
-from affscore_book.uses.power import power_of_mean, spread_of_interval
+from affscore_book.uses import alarm, foreknowledge, removal
+from affscore_study.uses import costs
+from affscore_study.uses.power import power_of_mean, spread_of_interval
 
 SCORE, R2 = foreknowledge.RIVALS["1 − score"], foreknowledge.RIVALS["1 − paired R²"]
 

@@ -12,9 +12,10 @@ from scipy import stats
 from scripts import load_script
 from torch import nn
 
-from affscore_book.uses import mending, mending_tables
-from affscore_book.uses.finetuning import Straightened
-from affscore_book.uses.mending import (
+from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
+from affscore_study.uses import mending, mending_tables
+from affscore_study.uses.finetuning import Straightened
+from affscore_study.uses.mending import (
     CONTROL_RUNS,
     FEWEST,
     LEAST_KNOWN,
@@ -24,7 +25,6 @@ from affscore_book.uses.mending import (
     quarters_of,
     removable,
 )
-from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
 
 USES = Path(__file__).parents[2] / "book" / "data" / "uses"
 NAMES = list(PREDICTORS)

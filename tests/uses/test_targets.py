@@ -17,9 +17,15 @@ from affscore_book.decade.training import ColourData
 from affscore_book.kit.training import accuracy
 from affscore_book.uses import targets
 from affscore_book.uses.figures import plot_targets
-from affscore_book.uses.outcomes import calibration_error, measured_mean, outcomes_of
-from affscore_book.uses.penalty import TargetPenalty, mean_score, slopes_for_relus, watched_pairs
 from affscore_book.uses.targets import COMPARED_TARGETS, LEVEL, TARGET_SEEDS, TARGETS, Aim
+from affscore_study.uses import target_claims
+from affscore_study.uses.outcomes import calibration_error, measured_mean, outcomes_of
+from affscore_study.uses.penalty import (
+    TargetPenalty,
+    mean_score,
+    slopes_for_relus,
+    watched_pairs,
+)
 
 
 @pytest.fixture
@@ -138,20 +144,20 @@ def made_up(gap, reached=True):
 
 def test_accuracy_is_flat_if_it_does_not_move_and_not_judged_where_targets_were_missed():
     for gap, verdict in ((0.0, "held"), (0.02, "failed")):
-        rows = [row for row in targets.target_claims(made_up(gap)) if row.what.endswith("vgg11")]
+        rows = [row for row in target_claims.target_claims(made_up(gap)) if row.what.endswith("vgg11")]
         assert len(rows) == 4 + 2 * len(COMPARED_TARGETS) and {row.verdict for row in rows[:4]} == {verdict}
-    rows = targets.target_claims(made_up(0.0, reached=False))
+    rows = target_claims.target_claims(made_up(0.0, reached=False))
     assert {(row.verdict, row.needs) for row in rows[:4]} == {
         ("not run here", "runs that end near the target: 5 trainings did not")
     }
     runs = made_up(0.0)
     del runs["vgg11"][Aim(0.7, "all")][3]
-    assert targets.target_claims(runs)[1].needs == "the trainings of all five seeds"
+    assert target_claims.target_claims(runs)[1].needs == "the trainings of all five seeds"
 
 
 def test_seeds_are_paired_and_the_interval_allows_for_four_targets():
     runs = made_up(0.0)["vgg11"]
-    found = targets.paired_difference(runs, Aim(0.7, "all"), Aim(None, "all"), "accuracy")
+    found = target_claims.paired_difference(runs, Aim(0.7, "all"), Aim(None, "all"), "accuracy")
     unpaired = 100 * 0.01 * math.sqrt(2.5)  # the spread between seeds, in points
     assert found.high - found.low < unpaired / 10 and pytest.approx(0.9875) == LEVEL
 
@@ -160,10 +166,10 @@ def test_seeds_are_paired_and_the_interval_allows_for_four_targets():
 def test_trainings_that_missed_their_target_are_counted_and_their_marks_are_hollow():
     runs = made_up(0.0)
     runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
-    assert [row["near"][0] for row in targets.outcome_table(runs, "vgg11").rows()] == ["5", "5", "4", "5", "5"]
+    assert [row["near"][0] for row in target_claims.outcome_table(runs, "vgg11").rows()] == ["5", "5", "4", "5", "5"]
     some = {aim: dict(seeds) for aim, seeds in runs["vgg11"].items()}
     del some[Aim(0.6, "all")][3]  # seeds are compared that have all
-    near = [row["near"] for row in targets.outcome_table({"vgg11": some}, "vgg11").rows()]
+    near = [row["near"] for row in target_claims.outcome_table({"vgg11": some}, "vgg11").rows()]
     assert near[:3] == ["4 of 4", "4 of 4", "3 of 4"]
     plot_targets(runs, "vgg11")
     marks = plt.gca().lines[2:]  # after the two edges
@@ -173,13 +179,13 @@ def test_trainings_that_missed_their_target_are_counted_and_their_marks_are_holl
 
 def test_each_outcome_and_the_time_are_compared_with_and_without_the_penalty():
     runs = made_up(0.02)
-    rows = {row["outcome"]: row for row in targets.change_table(runs, "vgg11").rows()}
+    rows = {row["outcome"]: row for row in target_claims.change_table(runs, "vgg11").rows()}
     assert rows["accuracy"]["0.7 − none"].startswith("2.0 [")
     assert rows["straightened, latest first"]["0.9 − 0.6"] == "0.0 [not estimable]"  # equal in all seeds
     for aim, seeds in runs["vgg11"].items():
         for found in seeds.values():
             found["history"] = [{"seconds": 30.0 if aim.target is None else 45.0}] * 2
-    assert targets.slowdown(runs["vgg11"]) == pytest.approx(1.5)
+    assert target_claims.slowdown(runs["vgg11"]) == pytest.approx(1.5)
 
 
 def test_stored_runs_are_read_back_and_a_folder_without_is_refused(tmp_path):
@@ -201,9 +207,9 @@ def test_the_control_keeps_its_slopes_and_its_row_asks_for_all_seeds(network):
             runs["vgg11"][aim] = {seed: run(0.9, aim.target, 0.8) for seed in range(TARGET_SEEDS)}
             for seed, found in runs["vgg11"][aim].items():
                 found["straightened"]["random 0"] = level + 0.1 * seed * (aim.target is None)
-        assert targets.leak_claim(runs).verdict == verdict
+        assert target_claims.leak_claim(runs).verdict == verdict
     del runs["vgg11"][Aim(None, "leak")][4]
-    assert targets.leak_claim(runs).needs == "the trainings of all five seeds"
+    assert target_claims.leak_claim(runs).needs == "the trainings of all five seeds"
 
 
 def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
@@ -239,6 +245,6 @@ def test_the_spread_of_accuracy_is_that_of_architectures_taught_by_labels():
 def test_scores_of_calls_are_means_over_seeds_beside_those_of_a_gentler_rate():
     runs = {"vgg11": {targets.Aim(t, "all"): {s: {"scores": [t or 0.1, s / 10] * 5} for s in range(3)}
                       for t in (None, *targets.TARGETS)}}  # fmt: skip
-    rows = {row["target"]: row for row in targets.call_table(runs, "vgg11", DECADE).rows()}
+    rows = {row["target"]: row for row in target_claims.call_table(runs, "vgg11", DECADE).rows()}
     assert (rows["0.7"]["call 1"], rows["0.7"]["call 2"]) == pytest.approx((0.7, 0.1))
     assert rows["none"]["call 1"] == pytest.approx(0.1) and rows["none, gentler rate"]["call 10"] > 0

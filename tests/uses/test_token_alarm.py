@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.uses import token_alarm
 from affscore_book.uses.alarm import FAULTS, TOUCHED, in_distances
 from affscore_book.uses.replacing import calls_of
+from affscore_study.uses import token_alarm
 
 
 def passed_on():

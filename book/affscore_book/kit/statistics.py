@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-__all__ = ["Interval", "leaving_out", "over_pairs", "student_interval"]
+__all__ = ["Interval", "leaving_out", "over_pairs", "shown", "student_interval"]
 
 
 class Interval(NamedTuple):
@@ -89,3 +89,11 @@ def over_pairs(table: np.ndarray) -> Interval:
     Pairs that share a network are not independent: twelve pairs of four networks are not twelve results.
     """
     return leaving_out(lambda kept: float(np.nanmean(table[kept[:, None], kept])), len(table))
+
+
+def shown(found: Interval, digits: int = 2) -> str:
+    """An interval as text."""
+    if math.isnan(found.mean):
+        return "-"
+    ends = "not estimable" if math.isnan(found.low) else f"{found.low:.{digits}f}, {found.high:.{digits}f}"
+    return f"{found.mean:.{digits}f} [{ends}]"

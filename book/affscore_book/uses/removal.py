@@ -40,7 +40,7 @@ def removed_at(calls: int) -> list[int]:
 
 
 def order_of(name: str, calls: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Places of the calls in :func:`affscore_book.uses.costs.measure_costs` in the order in which they go.
+    """Places of the calls in :func:`affscore_study.uses.costs.measure_costs` in the order in which they go.
 
     ``name`` is one of :data:`REMOVAL_ORDERS`, or ``"random 3"`` for the third shuffle.
 
@@ -66,7 +66,7 @@ def remove(
     Parameters
     ----------
     costs
-        The calls of :func:`affscore_book.uses.costs.measure_costs`, of the same network.
+        The calls of :func:`affscore_study.uses.costs.measure_costs`, of the same network.
     fitted, held_out, labels
         As there.
     counts

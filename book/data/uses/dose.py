@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python book/data/uses/dose.py --rules COMMIT               # every run that is missing
     python book/data/uses/dose.py --list                                         # how many are there
 
-The rules stand in ``affscore_book.uses.dose`` and were committed before the first run; each file names that commit.
+The rules stand in ``affscore_study.uses.dose`` and were committed before the first run; each file names that commit.
 Seeds and networks take turns, and a run that was stopped goes on after its last epoch. One thread of a processor:
 about ten hours. Fashion-MNIST: Zalando SE, MIT licence.
 """
@@ -27,7 +27,9 @@ from affscore_book.decade.networks import build
 from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images, accuracy
-from affscore_book.uses.dose import (
+from affscore_book.uses.targets import STRENGTH
+from affscore_study.decade.options import asked_data, training_options
+from affscore_study.uses.dose import (
     DOSE_SEEDS,
     DOSED,
     HIGH_TARGET,
@@ -37,11 +39,9 @@ from affscore_book.uses.dose import (
     load_pilots,
     low_target,
 )
-from affscore_book.uses.outcomes import measured_mean, outcomes_of
-from affscore_book.uses.penalty import TargetPenalty, watched_pairs
-from affscore_book.uses.shares import ShareHolder, measured_shares, shifts_before_calls
-from affscore_book.uses.targets import STRENGTH
-from affscore_study.decade.options import asked_data, training_options
+from affscore_study.uses.outcomes import measured_mean, outcomes_of
+from affscore_study.uses.penalty import TargetPenalty, watched_pairs
+from affscore_study.uses.shares import ShareHolder, measured_shares, shifts_before_calls
 
 FOLDER = Path(__file__).parent
 PROBE = 512

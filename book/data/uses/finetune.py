@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python book/data/uses/finetune.py --rules COMMIT     # every run that is missing
     python book/data/uses/finetune.py --list                               # how many are there
 
-The rules stand in ``affscore_book.uses.finetuning`` and were committed before the first run; each file names that
+The rules stand in ``affscore_study.uses.finetuning`` and were committed before the first run; each file names that
 commit. ``finetuning/starts`` has the measures of the trained networks, which order the calls. Two orders that take out
 the same calls are one run. A run that was stopped goes on after its last epoch; the networks' weights are trained again
 where ``finetuning/work`` was removed. One thread of a processor: about two hours. Fashion-MNIST: Zalando SE, MIT
@@ -29,12 +29,19 @@ from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measur
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
-from affscore_book.uses.costs import measure_costs
-from affscore_book.uses.finetuning import EPOCHS, FINETUNED, RATE_SHARE, TRAINED_SEEDS, Straightened, all_removals
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.uses.costs import measure_costs
+from affscore_study.uses.finetuning import (
+    EPOCHS,
+    FINETUNED,
+    RATE_SHARE,
+    TRAINED_SEEDS,
+    Straightened,
+    all_removals,
+)
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}

@@ -26,11 +26,11 @@ from affscore.engine import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings
-from affscore_book.uses.costs import measure_costs
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, load_case
 from affscore_book.uses.removal import order_of, remove
 from affscore_book.uses.replacing import calls_of
-from affscore_book.uses.token_alarm import TOKEN_MONITORS, token_readings
+from affscore_study.uses.costs import measure_costs
+from affscore_study.uses.token_alarm import TOKEN_MONITORS, token_readings
 
 FOLDER = Path(__file__).parent
 BATCH, KNOWN, CLEAN, WRONG = 64, 20, 100, 4

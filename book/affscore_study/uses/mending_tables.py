@@ -1,4 +1,4 @@
-"""What stands beside the rules of :mod:`affscore_book.uses.mending`: power, overlap, and losses."""
+"""What stands beside the rules of :mod:`affscore_study.uses.mending`: power, overlap, and losses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from affscore.suite.tables import Table
-from affscore_book.uses.claims import shown
-from affscore_book.uses.mending import (
+from affscore_book.kit.statistics import shown
+from affscore_study.uses.mending import (
     FEWEST,
     LEAST_KNOWN,
     MENDED,
@@ -26,8 +26,8 @@ from affscore_book.uses.mending import (
     shared_quarters,
     spearman_of,
     sums_over,
-)  # fmt: skip
-from affscore_book.uses.power import power_of_mean
+)
+from affscore_study.uses.power import power_of_mean
 
 __all__ = ["loss_table", "mending_power", "overlap_table", "predictor_table"]
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
 from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
 from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_families, same_calls
@@ -22,7 +22,7 @@ from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_line
 __all__ = [
     "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table", "cost_claims", "cost_table",
     "family_table", "gains", "known", "lead_populations", "lead_table", "leads_over_families", "not_lined",
-    "population_table", "removal_claims", "removal_table", "shown", "two_halves", "wins",
+    "population_table", "removal_claims", "removal_table", "two_halves", "wins",
 ]  # fmt: skip
 
 #: Monitors that need no score.
@@ -71,14 +71,6 @@ def by_network_table(costs: StoredCosts, measures: Sequence[str] = ("1 − score
         | {measure: correlation([calls], [kind], RIVALS[measure]).mean for measure in measures}
         for name, kind, calls in zip(costs.names, costs.families, costs.calls, strict=True)
     ], digits=2)  # fmt: skip
-
-
-def shown(found: Interval, digits: int = 2) -> str:
-    """An interval as text."""
-    if math.isnan(found.mean):
-        return "-"
-    ends = "not estimable" if math.isnan(found.low) else f"{found.low:.{digits}f}, {found.high:.{digits}f}"
-    return f"{found.mean:.{digits}f} [{ends}]"
 
 
 def two_halves(what: str, found: Interval, least: float, theirs: str) -> Claim:

@@ -13,7 +13,7 @@ is time for. The three VGGs are quick. *Calls*: all but gates, and but DenseNet'
 
 *Removal*: :data:`QUARTERS` different random quarters of these calls (:func:`quarters_of`), each made affine as in
 :mod:`affscore_book.uses.removal`: lines fitted one after another on 256 training images. *Training*: as in
-:mod:`affscore_book.uses.finetuning`: two epochs, the decade's recipe at a quarter of its rate; slopes and offsets
+:mod:`affscore_study.uses.finetuning`: two epochs, the decade's recipe at a quarter of its rate; slopes and offsets
 learn too. All thirty see the images in the same order. *Control*: no call goes, :data:`CONTROL_RUNS` trainings: the
 first sees that order too, the others see other ones. *Outcome*: the control's accuracy, mean over its trainings, minus
 that of the quarter, on the 9,500 test images that no measure has seen, in points: the loss that training leaves. The
@@ -21,7 +21,7 @@ control moves all thirty losses of a network alike, and no correlation; its trai
 accuracy.
 
 *Predictors*, measured and committed before the first training: sums over the calls that go of :data:`PREDICTORS`, by
-:func:`affscore_book.uses.costs.measure_costs` (lines and score on 256 training images, R² and divergence on 500 test
+:func:`affscore_study.uses.costs.measure_costs` (lines and score on 256 training images, R² and divergence on 500 test
 images), with the library as commit 1f9a82e left it, which each file names. *Unit*: a family. Within each network the
 rank correlation of a predictor with the loss; mean over the networks of a family; Student's interval at 95 % over the
 six families.
@@ -41,8 +41,8 @@ networks take turns, so that all have as many quarters. Nothing is judged before
 time run out, what is judged are the quarters that all have, if they are :data:`FEWEST` or more, and the row says so.
 No outcome decides when the runs stop.
 
-*Power* (:mod:`affscore_book.uses.mending_tables`), before the run: a rank correlation of thirty has a sampling error of
-.186; with .15 assumed between families, which nothing stored can tell, a true .3 is found in two thirds of all cases
+*Power* (:mod:`affscore_study.uses.mending_tables`), before the run: a rank correlation of thirty has a sampling error
+of .186; with .15 assumed between families, which nothing stored can tell, a true .3 is found in two thirds of all cases
 and .4 in nine of ten; the plan said .86 for .3, as if there were eight families. Chance in one training makes every
 correlation smaller than that with the loss on average. *Can the predictors be told apart?* Before the run, by their
 sums over the thirty quarters: score and R² hardly, their rank correlation is .83 to .97, so that the second rule's
@@ -109,7 +109,7 @@ Mended = dict[str, dict[str, Any]]
 def removable(calls: Sequence[Mapping[str, Any]]) -> list[int]:
     """Numbers of the calls that may go: not gates, which have no record, and not functions of the network itself.
 
-    ``calls`` are those of :func:`affscore_book.uses.costs.measure_costs`.
+    ``calls`` are those of :func:`affscore_study.uses.costs.measure_costs`.
 
     >>> removable([{"name": "relu:relu[0]", "position": 0}, {"name": ":relu[0]", "position": 1}])
     [0]

@@ -63,11 +63,10 @@ from scipy import stats
 from affscore.suite.tables import Table
 from affscore_book.decade.training import FLOORS
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.stored import read_results
-from affscore_book.uses.claims import shown
-from affscore_book.uses.power import power_of_pairs
 from affscore_book.uses.targets import LIMIT, OUTCOMES
+from affscore_study.uses.power import power_of_pairs
 
 __all__ = [
     "ARMS", "DOSED", "DOSE_SEEDS", "HIGH_TARGET", "PILOTS", "PILOT_SEED", "SHIFT_SEEDS", "Doses", "aim_met",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from affscore.forward import evaluating
 from affscore_book.kit.training import ImageData
-from affscore_book.uses.penalty import Pairs, watched_pairs
+from affscore_study.uses.penalty import Pairs, watched_pairs
 
 __all__ = ["ShareHolder", "measured_shares", "shifts_before_calls"]
 
@@ -91,7 +91,7 @@ class ShareHolder:
     Parameters
     ----------
     pairs
-        Of :func:`affscore_book.uses.penalty.watched_pairs` of the network that is trained.
+        Of :func:`affscore_study.uses.penalty.watched_pairs` of the network that is trained.
     shifts
         Of :func:`shifts_before_calls`.
     shares

@@ -40,9 +40,8 @@ from torch import Tensor, nn
 
 from affscore.suite.tables import Table
 from affscore_book.kit.claims import Claim
-from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.stored import read_results
-from affscore_book.uses.claims import shown
 from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
 
