@@ -12,6 +12,7 @@ from scipy import stats
 from scripts import load_script
 from torch import nn
 
+from affscore_book.uses.mended import MENDED, QUARTERS, load_measures, load_mended
 from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
 from affscore_study.uses import mending, mending_tables
 from affscore_study.uses.finetuning import Straightened
@@ -19,9 +20,7 @@ from affscore_study.uses.mending import (
     CONTROL_RUNS,
     FEWEST,
     LEAST_KNOWN,
-    MENDED,
     PREDICTORS,
-    QUARTERS,
     quarters_of,
     removable,
 )
@@ -305,7 +304,7 @@ def test_a_run_names_the_rules_and_the_instrument(script, tmp_path):
 
 
 def test_the_stored_measures_have_thirty_quarters_and_the_runs_took_them_out():
-    for name, record in mending.load_mended(USES).items():
+    for name, record in load_mended(USES).items():
         assert record["network"] == name and len(quarters_of(name, removable(record["calls"]))) == QUARTERS
         gone = [run["gone"] for run in record["quarters"]]
         assert gone == quarters_of(name, removable(record["calls"]))[: len(gone)]
@@ -313,4 +312,4 @@ def test_the_stored_measures_have_thirty_quarters_and_the_runs_took_them_out():
 
 def test_a_folder_without_measures_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no .*vgg11.json"):
-        mending.load_measures(tmp_path)
+        load_measures(tmp_path)

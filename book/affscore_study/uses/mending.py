@@ -57,7 +57,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -66,28 +65,16 @@ from scipy import stats
 
 from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
-from affscore_book.kit.stored import read_results
 from affscore_book.uses.foreknowledge import RIVALS, Measure
+from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_book.uses.removal import removed_at
 
 __all__ = [
-    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "MENDED", "PREDICTORS", "QUARTERS", "Mended", "ended_quarters",
-    "known_losses", "load_measures", "load_mended", "mending_claims", "mending_verdict", "over_six",
-    "quarters_of", "removable", "shared_quarters", "spearman_of", "sums_over",
+    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "known_losses", "mending_claims", "mending_verdict",
+    "over_six", "quarters_of", "removable", "shared_quarters", "spearman_of", "sums_over",
 ]  # fmt: skip
 
-#: By name, the family; the order in which the networks take turns.
-MENDED = {
-    "vgg11": "VGG",
-    "vgg16": "VGG",
-    "vgg16_bn": "VGG",
-    "resnet18": "ResNet",
-    "densenet28": "DenseNet",
-    "mobilenet_v3": "MobileNet",
-    "vit_8": "ViT",
-    "swin": "Swin",
-}
-QUARTERS, FEWEST, CONTROL_RUNS = 30, 20, 3
+FEWEST, CONTROL_RUNS = 20, 3
 #: By name, what is summed over the calls that go: the larger, the more loss is expected.
 PREDICTORS: dict[str, Measure] = {
     "1 − score": RIVALS["1 − score"],
@@ -100,10 +87,6 @@ FIRST, SECOND = "1 − score", "1 − paired R²"
 LEAST_KNOWN = 0.2
 #: Of the quarters, with the network's place in :data:`MENDED`.
 SEED = 20261128
-SCRIPT = "book/data/uses/mend.py"
-
-#: By the network's name: its measures (``"calls"``) and its runs (``"control"`` and ``"quarters"``).
-Mended = dict[str, dict[str, Any]]
 
 
 def removable(calls: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -140,25 +123,6 @@ def quarters_of(name: str, positions: Sequence[int]) -> list[list[int]]:
     return found
 
 
-def load_measures(folder: str | Path) -> Mended:
-    """The measures of every network, taken before the trainings; ``folder`` is ``book/data/uses``.
-
-    Raises FileNotFoundError if a network has none, ValueError if a file is damaged.
-    """
-    return {name: read_results(Path(folder) / "mending" / "measures" / f"{name}.json", dict, SCRIPT) for name in MENDED}
-
-
-def load_mended(folder: str | Path) -> Mended:
-    """The networks with measures and runs so far; networks without runs have empty lists. Raises as
-    :func:`load_measures` does."""
-    found = load_measures(folder)
-    for name, record in found.items():
-        file = Path(folder) / "mending" / "results" / f"{name}.json"
-        runs = read_results(file, dict, SCRIPT) if file.exists() else {"control": [], "quarters": []}
-        found[name] = record | runs
-    return found
-
-
 def sums_over(network: Mapping[str, Any], of: Measure, gone: Sequence[Sequence[int]]) -> list[float]:
     """A predictor of removals: the sum of a measure over the calls that each takes out, by their numbers."""
     values = {call["position"]: of(call) for call in network["calls"]}
@@ -168,11 +132,6 @@ def sums_over(network: Mapping[str, Any], of: Measure, gone: Sequence[Sequence[i
 def spearman_of(x: Sequence[float], y: Sequence[float]) -> float:
     """Spearman's, of (n,) and (n,); NaN where one does not vary."""
     return float(stats.spearmanr(x, y).statistic) if np.ptp(x) > 0 and np.ptp(y) > 0 else math.nan
-
-
-def ended_quarters(network: Mapping[str, Any], first: int = QUARTERS) -> list[Mapping[str, Any]]:
-    """A network's first quarters but those whose training failed."""
-    return [run for run in network["quarters"][:first] if "failed" not in run]
 
 
 def shared_quarters(runs: Mended) -> int:

@@ -11,14 +11,11 @@ import numpy as np
 
 from affscore.suite.tables import Table
 from affscore_book.kit.statistics import shown
+from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_study.uses.mending import (
     FEWEST,
     LEAST_KNOWN,
-    MENDED,
     PREDICTORS,
-    QUARTERS,
-    Mended,
-    ended_quarters,
     known_losses,
     over_six,
     quarters_of,

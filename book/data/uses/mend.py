@@ -6,8 +6,8 @@
 
 The rules stand in ``affscore_study.uses.mending`` and were committed before the first run with the predictors, which
 are in ``mending/measures``; each file of ``mending/results`` names that commit, and the one that the measures were
-taken with. The networks take turns, and a run that was stopped goes on after its last epoch. One thread of a processor: eight
-to nine hours. Fashion-MNIST: Zalando SE, MIT licence.
+taken with. The networks take turns, and a run that was stopped goes on after its last epoch. One thread of a processor:
+eight to nine hours. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -29,18 +29,13 @@ from affscore_book.decade.again import stored_network
 from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images
+from affscore_book.uses.mended import MENDED, QUARTERS
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.finetuning import EPOCHS, RATE_SHARE, Straightened
-from affscore_study.uses.mending import (
-    CONTROL_RUNS,
-    MENDED,
-    QUARTERS,
-    quarters_of,
-    removable,
-)
+from affscore_study.uses.mending import CONTROL_RUNS, quarters_of, removable
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}
