@@ -168,6 +168,13 @@ def test_figures_draw_what_is_stored(tmp_path):
         plt.close()
 
 
+@pytest.mark.usefixtures("figures_closed")
+def test_the_figure_of_mended_networks_has_a_panel_a_network():
+    figures.plot_mended({name: ([0.5, 1.0, 1.5], [0.2, 0.1, 0.4]) for name in ("vgg11", "swin")})
+    assert [panel.get_title() for panel in plt.gcf().axes] == ["vgg11", "swin"]
+    assert all(len(panel.lines[0].get_xdata()) == 3 for panel in plt.gcf().axes)
+
+
 def test_networks_that_were_trained_to_lines_can_be_left_out(tmp_path):
     """The score knows the cost of these alone, and leads in them alone."""
     costs = stored_costs(tmp_path, "r2")

@@ -13,7 +13,7 @@ from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
 from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
 from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts
 
-__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_removal", "plot_targets"]
+__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_mended", "plot_removal", "plot_targets"]
 
 LOOKS = {
     "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
@@ -64,6 +64,18 @@ def plot_removal(networks: Sequence[Mapping[str, Any]], families: Sequence[str])
                   color=colour, label=order)  # fmt: skip
     axes.set(xlabel="calls made affine (%)", ylabel="accuracy on test images")
     axes.legend(frameon=False)
+
+
+@styled
+def plot_mended(points: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> None:
+    """By network, the loss in points that training left against a measure's sum over the calls that went."""
+    _, axes = panels(len(points) // 2, 2, height=2.1 * (len(points) // 2))
+    for panel, (name, (sums, losses)) in zip(axes, points.items(), strict=True):
+        panel.plot(sums, losses, "o", color=BLUE, markersize=5, alpha=0.7)
+        panel.set(title=name)
+        panel.margins(0.08)
+    axes[0].figure.supxlabel("1 − score, summed over the calls that went")
+    axes[0].figure.supylabel("accuracy lost after training (points)")
 
 
 @styled
