@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
@@ -132,18 +133,18 @@ def plot_distances(apart: np.ndarray, families: Sequence[str]) -> None:
     """
     _, (panel,) = panels(height=6.2)
     shown = np.where(np.isfinite(apart), apart, 0.0)
-    image = panel.imshow(shown, cmap="Greys_r", vmin=0, vmax=float(np.quantile(shown, 0.9)))
+    image = panel.imshow(shown, cmap="Greys_r", norm=PowerNorm(0.5, 0, float(shown.max())))
     names = list(dict.fromkeys(families))
     edges = [0, *np.cumsum([list(families).count(name) for name in names])]
     for edge in edges[1:-1]:
         panel.axhline(edge - 0.5, color=VERMILION, linewidth=1)
         panel.axvline(edge - 0.5, color=VERMILION, linewidth=1)
     middles = [(low + high - 1) / 2 for low, high in pairwise(edges)]
-    panel.set_yticks(middles, names, fontsize=11)
-    panel.set_xticks(middles, names, fontsize=11, rotation=90)
+    panel.set_yticks(middles, names, fontsize=8)
+    panel.set_xticks(middles, names, fontsize=8, rotation=90)
     panel.tick_params(length=0)
     panel.grid(visible=False)
-    panel.figure.colorbar(image, ax=panel, shrink=0.7, label="distance (dark: close)", extend="max")
+    panel.figure.colorbar(image, ax=panel, shrink=0.7, label="distance (dark: close)")
 
 
 @styled
