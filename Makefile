@@ -108,7 +108,7 @@ check: env
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
 # Audits that take more than ten seconds; a change of one of them, or of what it reads, needs `make weekly`.
-SLOW_AUDITS := activations decade redshift symmetries
+SLOW_AUDITS := activations decade imagenet_signatures redshift symmetries
 unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one). They come
