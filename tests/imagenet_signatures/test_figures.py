@@ -35,7 +35,7 @@ def test_every_figure_says_whose_weights_it_shows():
 def test_families_are_named_once_and_parted():
     apart = np.full((5, 5), 0.5)
     np.fill_diagonal(apart, np.inf)
-    figures.plot_distances(apart, np.array(["A", "B", "B", "C", "C"]))
+    figures.plot_families(apart, np.array(["A", "B", "B", "C", "C"]))
     panel = plt.gcf().axes[0]
     assert [text.get_text() for text in panel.get_yticklabels()] == ["A", "B", "C"]
     assert panel.get_yticks().tolist() == [0, 1.5, 3.5] and len(panel.lines) == 4

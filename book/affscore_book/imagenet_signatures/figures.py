@@ -20,7 +20,7 @@ from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.trained import TRAINED
 
 __all__ = [
-    "plot_block_scores", "plot_distances", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start",
+    "plot_block_scores", "plot_families", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start",
     "plot_trained",
 ]  # fmt: skip
 
@@ -126,7 +126,7 @@ def plot_skips(by_title: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 
 @styled
-def plot_distances(apart: np.ndarray, families: Sequence[str]) -> None:
+def plot_families(apart: np.ndarray, families: Sequence[str]) -> None:
     """Distances between networks, (networks, networks), dark where they are small; lines part the families.
 
     The networks of a family stand side by side.
