@@ -34,7 +34,7 @@ help:
 	@echo "make weekly           make test, with what is slow and rarely breaks and with every page of the book"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
-	@echo "make results FILE=x.zip  check the results of a full run, install them, and run their chapter again"
+	@echo "make results FILE=x.zip  check the results of a full run, install them, and run their audit again"
 	@echo "make lint             only ruff, mypy and actionlint"
 	@echo "make lock             resolve the newest versions again and write requirements.lock"
 	@echo "make set-repository URL=https://github.com/OWNER/NAME    change the public address everywhere"
@@ -108,7 +108,7 @@ check: env
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
 # Audits that take more than ten seconds; a change of one of them, or of what it reads, needs `make weekly`.
-SLOW_AUDITS := activations decade redshift symmetries
+SLOW_AUDITS := activations decade imagenet_signatures redshift symmetries
 unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
 
 # pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one). They come
@@ -129,7 +129,7 @@ gpu: env
 # A bad file is refused, and nothing is changed.
 results: env
 	$(BIN)/python -m affscore_book.imagenet_signatures.full_run install "$(FILE)"
-	$(BIN)/python .ci/execute.py book/imagenet_signatures.ipynb
+	$(BIN)/python .ci/execute.py book/audit_imagenet_signatures.ipynb
 
 execute: env
 	$(BIN)/python .ci/execute.py $(NOTEBOOKS)

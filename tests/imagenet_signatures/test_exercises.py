@@ -30,8 +30,8 @@ def share(calls, *, own=False):
     return np.mean([stats.linregress(x, y).rvalue ** 2 for x, y in pairs])
 
 
-def watch(network, x, *, copy=torch.clone, again=False, remove=True):
-    """Hooks before and after each activation; ``again`` runs it inside the hook instead."""
+def watch(network, x, *, copy=torch.clone, again=False, remove=True, deep=True):
+    """Hooks before and after each activation; ``again`` runs it inside the hook; with ``deep`` in blocks, too."""
     seen, waiting, handles = [], {}, []
 
     def before(module, inputs):
@@ -43,8 +43,8 @@ def watch(network, x, *, copy=torch.clone, again=False, remove=True):
         if not again:
             seen.append((waiting.pop(module), output.clone()))
 
-    for module in network:
-        if not isinstance(module, nn.Linear) and not module._forward_hooks:
+    for module in network.modules() if deep else network:
+        if isinstance(module, nn.ReLU | nn.SiLU) and not module._forward_hooks:
             handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
     with torch.no_grad():
         output = network(x)
@@ -70,6 +70,7 @@ WRONG = {
     "runs it again": lambda: exercises.check_watch(partial(watch, again=True)),
     "keeps no copy": lambda: exercises.check_watch(partial(watch, copy=lambda value: value)),
     "leaves hooks": lambda: exercises.check_watch(partial(watch, remove=False)),
+    "looks into no block": lambda: exercises.check_watch(partial(watch, deep=False)),
     "sees nothing": lambda: exercises.check_watch(lambda network, x: (network(x), [])),
 }
 

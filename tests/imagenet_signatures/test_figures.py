@@ -3,13 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from made_signatures import made, published, random_scores
+from made_signatures import published, random_scores
 
-from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures import figures
-from affscore_book.imagenet_signatures.explained import Comparison
 from affscore_book.imagenet_signatures.full_results import Results
-from affscore_book.imagenet_signatures.paper import table_2
 
 
 @pytest.fixture(autouse=True)
@@ -17,23 +14,31 @@ def closed(figures_closed):
     """What a test draws is closed after it."""
 
 
-def test_every_figure_says_whose_weights_it_shows(block_network):
-    nets = {name: made(random_scores(i, 2, 5)) for i, name in enumerate("ab")}
-    blocks = block_network([0.5, 0.6, 0.7], companions={"twin": np.ones((1, 3))})
-    pairs = [Comparison("net", beside, 1, np.array([[0.4]])) for beside in ("a random start", "other trained seeds")]
-    columns = ["CKA", "norm", "sparsity", "entropy", "R2", "R2 held out"]
-    trained = Table({"model": ["lite0", "net, seed 0"]} | {column: [0.1, 0.2] for column in columns})
+def test_every_figure_says_whose_weights_it_shows():
+    scores, odd = random_scores(0, 2, 5), np.arange(5) % 2 == 1
+    block = (scores[0], np.ones(5), odd, ~odd)
+    columns = ["CKA", "norm", "R2 held out"]
+    trained = {name: dict.fromkeys(columns, 0.1) for name in ("lite0", "net, seed 0")}
     for draw, arguments in (
-        (figures.plot_block_scores, ({"trained": blocks, "random": blocks},)),
-        (figures.plot_start, ("net", nets["a"], nets["b"])),
-        (figures.plot_trained, (nets, {"random weights": nets})),
-        (figures.plot_shares, (pairs,)),
-        (figures.plot_measures, (table_2(), trained, columns)),
+        (figures.plot_block_scores, ({"trained": block, "random": block},)),
+        (figures.plot_start, ("net", scores, scores)),
+        (figures.plot_trained, ({"net": {"random weights": scores, "batch norm set": scores, "trained": scores}},)),
+        (figures.plot_shares, ({"net: a random start": [0.4], "net: other trained seeds": [0.2, 0.3]},)),
+        (figures.plot_measures, ({"alexnet": {"CKA": 0.5, "norm": -0.2}}, trained)),
     ):
         assert draw(*arguments) is None
         texts = [text.get_text() for text in plt.gcf().findobj(plt.Text)]
-        named = ("random", "trained", "paper's 32")
+        named = ("random", "trained", "paper's 1")
         assert any(word in text for text in texts for word in named), draw.__name__
+
+
+def test_families_are_named_once_and_parted():
+    apart = np.full((5, 5), 0.5)
+    np.fill_diagonal(apart, np.inf)
+    figures.plot_families(apart, np.array(["A", "B", "B", "C", "C"]))
+    panel = plt.gcf().axes[0]
+    assert [text.get_text() for text in panel.get_yticklabels()] == ["A", "B", "C"]
+    assert panel.get_yticks().tolist() == [0, 1.5, 3.5] and len(panel.lines) == 4
 
 
 def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
@@ -49,9 +54,10 @@ def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
         np.testing.assert_allclose(dots, median)
 
 
-def test_each_state_and_network_has_its_own_panel_of_both_kinds_of_calls(block_network):
-    start, end = ({seed: block_network([0.5, *found]) for seed in (0, 1)} for found in ([0.6, 0.7], [0.4, 0.9]))
-    figures.plot_skips({"before": {"net": start, "plain": start}, "trained": {"net": end, "plain": end}})
-    found = {panel.get_title(): [float(line.get_ydata()[0]) for line in panel.lines] for panel in plt.gcf().axes}
-    assert found == {f"{name},\n{state}": scores for name in ("net", "plain")
-                     for state, scores in (("before", [0.6, 0.7]), ("trained", [0.4, 0.9]))}  # fmt: skip
+def test_both_kinds_of_calls_stand_where_they_are():
+    before = (np.array([0.3, 0.5, 0.2]), np.array([0.5, 0.6, 0.7]), np.arange(3) == 1, np.arange(3) == 2)
+    figures.plot_skips({"net, before": before, "plain, before": before})
+    panel = plt.gcf().axes[1]
+    assert panel.get_title() == "plain,\nbefore"
+    dots = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in panel.lines]
+    assert dots == [([0.5], [0.6]), ([0.2], [0.7])]

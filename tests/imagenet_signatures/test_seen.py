@@ -123,13 +123,10 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
         assert [claim.verdict for claim in found if claim.what.startswith("VGG-16")] == [verdict] * 5
 
 
-def test_the_lesson_shows_some_of_the_rows_of_the_audit_and_no_rule_takes_everything(quick):
+def test_each_row_is_in_the_ledger_with_the_same_verdict_and_no_rule_takes_everything(quick):
     draws, varied = [paper_networks(FOLDER, draw) for draw in range(CROP_DRAWS)], varied_networks(FOLDER)
-    every, main = (module.seen_in(draws, varied, every=each).rows() for each in (True, False))
-    assert 5 <= len(main) <= 10 < len(every)
-    known = [{key: row[key] for key in row if row[key] == row[key]} for row in main]  # no number on other photographs
-    assert all(any(row.items() <= each.items() for each in every) for row in known)
-    claims = rows(draws, varied)
+    every, claims = module.seen_in(draws, varied).rows(), rows(draws, varied)
+    assert len(every) > 30
     for row in (row for row in every if not row["here"].startswith("standard deviation")):
         (claim,) = [claim for what, claim in claims.items() if what.startswith(f"{row['here']} (")]
         assert claim.ours == row["number"]

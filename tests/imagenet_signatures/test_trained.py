@@ -12,7 +12,6 @@ from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
-    counted,
     places,
     skip_gap,
     skip_table,
@@ -59,20 +58,15 @@ def test_a_planted_widening_is_found_and_a_network_that_keeps_its_gap_has_none(b
     assert same["wider by"] == 0 and math.isnan(same["low"])  # equal values have no interval
 
 
-def test_what_is_counted_decides_the_width_and_not_the_values():
-    values = {"net, seed 0": 0.2, "net, seed 1": 0.4, "efficientnet_lite0": 0.5, "efficientnet_lite1": 0.7, "mean": 9.0}
-    table = Table({"model": list(values), "CKA": list(values.values())})
-    found = counted(table, "CKA", TRAINED)
-    assert found["results"].tolist() == [4, 3, 2]
-    groups = [[0.2, 0.4, 0.5, 0.7], [0.3, 0.5, 0.7], [0.3, 0.6]]
-    for row, group in zip(found.rows(), groups, strict=True):
-        assert [row["mean"], row["low"], row["high"]] == pytest.approx(list(student_interval(group)))
+def test_relatives_are_counted_together():
+    names = ["net, seed 0", "net, seed 1", "efficientnet_lite0", "efficientnet_lite1"]
+    assert [len(set(map(group, names))) for group in TRAINED.values()] == [4, 3, 2]
 
 
 def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():
     columns = {"CKA": [0.15, 0.151, math.nan], "norm": [-0.4, -0.6, -0.5]}
     table = Table({"model": ["a, seed 0", "b, seed 0", "c, seed 0"]} | columns)
-    assert counted(table, "CKA", TRAINED).row("kinds")["results"] == 2
+    assert strongest_measure(table, ["CKA"], TRAINED["kinds"])[1] == pytest.approx(student_interval([0.15, 0.151]))
     strongest, found = strongest_measure(table, columns, TRAINED["kinds"])
     ordinary = student_interval(columns["norm"])
     assert strongest == "norm" and found.mean == pytest.approx(-0.5)

@@ -81,16 +81,20 @@ def _watched(found: Any) -> tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]:
 def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]]) -> None:
     """Does ``watch(network, x)`` give the output, and the input and output of each call, and change nothing?
 
-    It is tried on networks with in-place SiLU and ReLU, and on one whose only activation module is called twice.
+    It is tried on networks with in-place SiLU and ReLU, on one whose only activation module is called twice, and on one
+    with its activation in a block.
     """
     x = torch.randn(16, 6, generator=torch.Generator().manual_seed(0))
     for name, activation, calls in (("SiLU(inplace=True)", nn.SiLU(inplace=True), 1), ("ReLU(inplace=True)",
-                                    nn.ReLU(inplace=True), 1), ("one SiLU called twice", nn.SiLU(), 2)):  # fmt: skip
+                                    nn.ReLU(inplace=True), 1), ("one SiLU called twice", nn.SiLU(), 2),
+                                    ("a SiLU inside a block", nn.SiLU(), 1)):  # fmt: skip
         linear = [nn.Linear(6, 6), nn.Linear(6, 6)]
         for layer, seed in zip(linear, (1, 2), strict=True):
             with torch.no_grad():
                 layer.weight.copy_(torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)))
         network = nn.Sequential(linear[0], activation, linear[1], *[activation] * (calls - 1))
+        if "block" in name:
+            network = nn.Sequential(network[:2], linear[1])
         with torch.no_grad():
             truth = network(x)
             before = [linear[0](x)]
@@ -106,7 +110,7 @@ def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tupl
         elif not all(a.shape == b.shape and torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
                      for a, b in zip(ours, own, strict=True)):  # fmt: skip
             wrong = f"with {name} a pair is not the input and the output of the call; who overwrites what, and when?"
-        elif network[1]._forward_hooks or network[1]._forward_pre_hooks:
+        elif activation._forward_hooks or activation._forward_pre_hooks:
             wrong = "hooks are left behind on the network."
         if wrong:
             with case(name):

@@ -19,7 +19,7 @@ from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
     "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "HEADINGS", "SLIDE_STDS", "TABLE_2",
-    "printed_claims", "strongest_of", "table_1_claims", "table_2", "the_paper_against_itself",
+    "printed_claims", "strongest_of", "table_1_claims", "the_paper_against_itself",
 ]  # fmt: skip
 
 #: Columns of the paper's Table 2, as :func:`affscore.suite.compare.companion_correlations` calls them.
@@ -236,11 +236,3 @@ def printed_claims() -> list[Claim]:
                 f"CVPR 2025, Table 1, {family}", value, _family_mean(family), near(value, ROUNDED), seen=True)
           for family, (measure, value) in FAMILY_MEASURES.items() if math.isfinite(_family_mean(family))),
     ]  # fmt: skip
-
-
-def table_2() -> Table:
-    """The paper's Table 2 in the columns of :func:`affscore.suite.compare.companion_correlations`."""
-    means, stds = zip(*AVERAGES.values(), strict=True)
-    columns: dict[str, Any] = {"model": [*TABLE_2, "mean", "std"], "weights": ["pretrained"] * len(TABLE_2) + ["", ""]}
-    values = zip(*TABLE_2.values(), means, stds, strict=True)
-    return Table(columns | dict(zip(HEADINGS, values, strict=True)))

@@ -16,11 +16,11 @@ import numpy as np
 from affscore.signatures import Signature
 from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import shares
-from affscore_book.imagenet_signatures.trained import ends, gap, places
+from affscore_book.imagenet_signatures.trained import ends, places
 from affscore_book.kit.stored import read_results
 
 __all__ = [
-    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "equal_width_scores", "input_tables", "learnt_table", "other_inputs",
+    "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "equal_width_scores", "input_tables", "other_inputs",
     "paper_networks", "time_table", "varied_networks", "width_table",
 ]  # fmt: skip
 
@@ -57,22 +57,6 @@ def varied_networks(folder: str | os.PathLike[str]) -> dict[str, Signature]:
     Raises FileNotFoundError if one is not stored.
     """
     return {name: Signature.load(Path(folder, "paper", f"{name}.trained.varied.0.json")) for name in PAPER_NETWORKS}
-
-
-def learnt_table(folder: str | os.PathLike[str]) -> Table:
-    """How much of the ResNets' difference between calls after the additions and inside came with training.
-
-    One row a start, on the first draw of crops. Columns: network; before training; the difference there, and in the
-    trained network; learnt, the share of the latter that was not there before.
-    """
-    rows = []
-    for name in ("resnet152", "resnet50"):
-        trained = gap(paper_networks(folder)[name].trained)
-        for state, shown in (("calibrated", "batch norm set"), ("random", "nothing set")):
-            start = gap(Signature.load(Path(folder, "paper", f"{name}.{state}.photographs.0.json")))
-            row = {"network": PAPER_NETWORKS[name], "before training": shown, "difference there": start}
-            rows.append(row | {"trained": trained, "learnt": 1 - start / trained})
-    return Table.from_rows(rows)
 
 
 def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:

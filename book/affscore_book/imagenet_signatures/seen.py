@@ -44,8 +44,8 @@ class Looked(NamedTuple):
     """A sentence of a source, what is measured for it, and in which range it is seen.
 
     ``measure`` is taken of the network ``of``, and if there is one, that of ``minus`` is subtracted; "vgg16, start" is
-    the network before training. ``main``: whether the chapter's lesson shows it; the audit shows all. Sentences with
-    the same ``reading`` answer one question: where they do not all answer alike, it depends on that.
+    the network before training. Sentences with the same ``reading`` answer one question: where they do not all answer
+    alike, it depends on that.
     """
 
     source: str
@@ -55,7 +55,6 @@ class Looked(NamedTuple):
     measure: Measure
     of: str
     minus: str = ""
-    main: bool = False
     reading: str = ""
 
     def number(self, networks: Mapping[str, Signature]) -> float:
@@ -119,18 +118,18 @@ def _sentences() -> list[Looked]:
     start, network, beside = f"{PLAIN}, start", "the network", "the change that it is held against"
     resnets = [(name, PAPER_NETWORKS[name]) for name in (DEEP, LESS)]
     return [
-        *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name, main=name == DEEP,
+        *(Looked(app, close, f"{shown}: after the additions", CLOSE, _after, name,
                  reading="the network and the number of channels") for name, shown in resnets),
-        *(Looked(app, inside, f"{shown}: after the additions − inside", HIGHER, gap, name, main=name == DEEP)
+        *(Looked(app, inside, f"{shown}: after the additions − inside", HIGHER, gap, name)
           for name, shown in resnets),
         *(Looked(app, inside, f"{shown}: part of the blocks with the highest score after the addition", (0.9, 1.0),
                  highest, name, reading=network) for name, shown in resnets),
         Looked(PAPER + "Figure 15", '"approaches 1 for deeper networks"', "after the additions, ResNet-152 − ResNet-50",
-               HIGHER, _after, DEEP, LESS, main=True),
+               HIGHER, _after, DEEP, LESS),
         Looked(PAPER + "Figure 15", 'the separation "becomes more distinct"',
                "after the additions − inside, ResNet-152 − ResNet-50", HIGHER, gap, DEEP, LESS),
         *(Looked(PAPER + "Figure 7", modes, f"{shown}: p-value of one mode (Silverman)", (0.0, TWO_MODES), one, name,
-                 main=True, reading=network) for name, shown in resnets),
+                 reading=network) for name, shown in resnets),
         *(Looked(PAPER + "Figure 7", 'one mode "centered around highly linear"',
                  f"{shown}: median score after the additions", CLOSE, _median_after, name, reading=network)
           for name, shown in resnets),
@@ -139,7 +138,7 @@ def _sentences() -> list[Looked]:
         *(Looked(PAPER + "section 1", 'skips increase the linearity "of the network"', f"mean score, {shown} − VGG-16",
                  HIGHER, mean, name, PLAIN) for name, shown in resnets),
         Looked(slides + "Deeper Networks", '"increasing linearity (higher scores)"',
-               "median score, ResNet-152 − VGG-16", HIGHER, median, DEEP, PLAIN, main=True),
+               "median score, ResNet-152 − VGG-16", HIGHER, median, DEEP, PLAIN),
         Looked(slides + "Neural architectures, before ViTs", '"max and median values are increasing"',
                "highest score, ResNet-152 − VGG-16", HIGHER, maximum, DEEP, PLAIN),
         Looked(slides + "Neural architectures, before ViTs", '"also gap between min and max"',
@@ -152,11 +151,11 @@ def _sentences() -> list[Looked]:
                  name, reading=beside)
           for words, of in (("", steps), (" as a part of the range", of_range)) for name, shown in resnets),
         Looked(PAPER + "Figure 11", '"increasing" before training', "rank correlation of call and score, VGG-16 before",
-               (RISING, 1.0), rise, start, main=True),
+               (RISING, 1.0), rise, start),
         Looked(PAPER + "Figure 11", '"almost a perfectly linear pattern in the last layers"',
                "mean score of the last three calls, VGG-16 before", CLOSE, last, start),
         Looked(PAPER + "Appendix C, training", training, "mean score, VGG-16, trained − before", LOWER, mean, PLAIN,
-               start, main=True),
+               start),
         Looked(PAPER + "Appendix C, training", '"in a non-monotone way"',
                "rank correlation of call and score, VGG-16 trained", (-RISING, RISING), rise, PLAIN),
         *(Looked(f"{PAPER}Table 1, {family}", f"{measure} is the strongest measure of {family}",
@@ -170,26 +169,23 @@ def _sentences() -> list[Looked]:
     ]  # fmt: skip
 
 
-def seen_in(draws: Sequence[Draw], varied: Mapping[str, Signature], every: bool = True) -> Table:
+def seen_in(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Table:
     """What the paper says of depth, blocks and training, looked for in these networks; a row a number.
 
     Columns: source; the sentence's words; what is measured; the number in the first draw; its range over the draws; the
     number on other photographs, the networks ``varied``; the range in which it is seen; whether it is seen on all
-    crops, on none, or on some. With ``every`` false only the rows of the lesson, without the two ranges.
+    crops, on none, or on some.
     """
     states = [by_name(pairs) for pairs in draws]
     rows = []
     for each in _sentences():
-        if every or each.main:
-            row = {"source": each.source.removeprefix(PAPER), "says": each.says, "here": each.here}
-            rows.append(row | _over_draws([each.number(of) for of in states], each.number(varied), each.accept))
-    for name in (DEEP, PLAIN) if every else ():
+        row = {"source": each.source.removeprefix(PAPER), "says": each.says, "here": each.here}
+        rows.append(row | _over_draws([each.number(of) for of in states], each.number(varied), each.accept))
+    for name in (DEEP, PLAIN):
         std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
         here = f"standard deviation over {len(draws)} draws, mean over the calls, {PAPER_NETWORKS[name]}"
         row = {"source": "Figure 12, slides", "says": f"{SLIDE_STDS[name]:g} over batches", "here": here}
         rows.append(row | _over_draws([std], math.nan, near(SLIDE_STDS[name], STEADY)))
-    if not every:
-        rows = [{key: row[key] for key in row if key not in ("over draws", "seen if")} for row in rows]
     return Table.from_rows(rows, digits=3)
 
 

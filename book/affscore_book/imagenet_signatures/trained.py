@@ -1,7 +1,7 @@
 """What the trained networks of the book say of the paper's sentences: on skips and measures.
 
 Where several seeds of an architecture are trained, means have Student's interval over the seeds. That interval speaks
-of more seeds of the same architecture; for a sentence about architectures :func:`counted` counts architectures.
+of more seeds of the same architecture; a sentence about architectures counts those: :data:`TRAINED`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from affscore_book.imagenet_signatures.greatest import greatest, turned
 from affscore_book.kit.statistics import Interval, student_interval
 
 __all__ = [
-    "TRAINED", "Pairs", "climb", "counted", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
+    "TRAINED", "Pairs", "climb", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
     "trained_correlations", "widening", "widening_table", "zeros_of",
 ]  # fmt: skip
 
@@ -122,39 +122,13 @@ def trained_correlations(folder: str | os.PathLike[str]) -> Table:
     """:func:`affscore.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
 
     One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
-    networks are not independent: see :func:`counted`.
+    networks are not independent: see :data:`TRAINED`.
     """
     by_data: dict[str, dict[str, Signature]] = {}
     for name, found in trained_networks(folder).items():
         by_data.setdefault(found.provenance["data"]["dataset"], {})[name] = found
     tables = [companion_correlations(group) for group in by_data.values()]
     return Table.from_rows([row for table in tables for row in table.rows() if row["model"] not in ("mean", "std")])
-
-
-def counted(correlations: Table, measure: str, ways: Mapping[str, Callable[[str], str]]) -> Table:
-    """The mean correlation of a measure with the score, with Student's interval, by what is counted as one result.
-
-    Parameters
-    ----------
-    correlations
-        Of :func:`trained_correlations` or :func:`affscore.suite.compare.companion_correlations`.
-    measure
-        A column of it.
-    ways
-        A row for each: from a network's name to the group it belongs to. A group's mean is one result.
-
-    Examples
-    --------
-    >>> table = Table({"model": ["a, seed 0", "a, seed 1", "b"], "CKA": [0.2, 0.4, 0.5]})
-    >>> counted(table, "CKA", {"networks": str, "architectures": lambda name: name[0]})["results"].astype(int).tolist()
-    [3, 2]
-    """
-    rows = []
-    for label, group in ways.items():
-        values = _grouped(correlations, measure, group)
-        mean, low, high = student_interval(values)
-        rows.append({"counted": label, "results": len(values), "mean": mean, "low": low, "high": high})
-    return Table.from_rows(rows)
 
 
 def _grouped(correlations: Table, measure: str, group: Callable[[str], str]) -> list[float]:
@@ -171,7 +145,7 @@ def strongest_measure(
 ) -> tuple[str, Interval]:
     """The measure whose mean correlation with the score is largest in absolute value, and that mean.
 
-    ``group`` says what is counted as one result, as in :func:`counted`. The interval is made of Student's, for the
+    ``group`` says what is counted as one result, as in :data:`TRAINED`. The interval is made of Student's, for the
     greatest of several (:func:`affscore_book.imagenet_signatures.greatest.greatest`).
     """
     means = {name: _grouped(correlations, name, group) for name in measures}
