@@ -128,7 +128,7 @@ gpu: env
 
 # A bad file is refused, and nothing is changed.
 results: env
-	$(BIN)/python -m affscore_book.imagenet_signatures.full_run install "$(FILE)"
+	$(BIN)/python -m affscore_study.imagenet_signatures.full_run install "$(FILE)"
 	$(BIN)/python .ci/execute.py book/audit_imagenet_signatures.ipynb
 
 execute: env

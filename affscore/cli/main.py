@@ -1,4 +1,4 @@
-"""The command line: ``affscore signature efficientnet_lite0 --dataset photographs``, ``affscore suite paper``.
+"""The command line: ``affscore signature efficientnet_lite0 --dataset photographs``.
 
 The result goes to standard output; the progress bar, warnings and errors go to standard error. An expected error
 (an unknown name, missing data, a full disk) is one sentence, with exit status 2.
@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 from affscore import __version__
 from affscore.arguments import expanded, line_of
 from affscore.cli.options import add_measuring
-from affscore.cli.suite import add_commands
 from affscore.errors import INSTALL
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help.\n")
 
@@ -36,14 +37,13 @@ def parser() -> argparse.ArgumentParser:
     >>> options.model, options.dataset, options.batch_size, options.batches
     ('resnet18', 'cifar10', 256, 3)
     """
-    top = _Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
+    top = Parser(prog="affscore", description="How non-linear is a neural network? Affinity scores and signatures.")
     versions = f"affscore {__version__}, torch {metadata.version('torch')}"
     top.add_argument("--version", action="version", version=versions)
     commands = top.add_subparsers(required=True, metavar="command")
     one = commands.add_parser(
         "signature",
         help="the affinity score of every activation call of a network",
-        epilog="To keep finished batches and resume from them: affscore suite --models MODEL --out FOLDER.",
     )
     one.set_defaults(run=_signature)
     one.add_argument(
@@ -53,7 +53,6 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--output", metavar="FILE", help="write the signature with its provenance to this JSON file")
     one.add_argument("--picture", metavar="FILE", help="draw the signature to this file: .png, .svg, .pdf")
 
-    add_commands(commands)
     return top
 
 
@@ -66,17 +65,22 @@ def _signature(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit status: 0, 2 after an error, 130 after a keyboard interrupt."""
-    options = parser().parse_args(arguments)
+    return run_command(parser(), arguments)
+
+
+def run_command(top: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:
+    """Run the command of a parser, with one sentence for an expected error. Returns the exit status as :func:`main`."""
+    options, program = top.parse_args(arguments), top.prog
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for file names that are not text
     try:
         for name in {"output", "picture", "out", "folder"} & vars(options).keys():
             if (path := getattr(options, name)) is not None:
                 setattr(options, name, expanded(name, path))
-        with _plain_warnings():
+        with _plain_warnings(program):
             return options.run(options)
     except KeyboardInterrupt as error:
-        print(f"affscore: {error if str(error) else 'interrupted.'}", file=sys.stderr)
+        print(f"{program}: {error if str(error) else 'interrupted.'}", file=sys.stderr)
         return 130
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":  # torch's, which is imported only where a network runs
@@ -88,16 +92,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError) as error:
         text = str(error) or type(error).__name__
     text = " ".join(text.split())
-    print(f"affscore: error: {text}{'' if text.endswith(('.', '?')) else '.'}", file=sys.stderr)
+    print(f"{program}: error: {text}{'' if text.endswith(('.', '?')) else '.'}", file=sys.stderr)
     return 2
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def _plain_warnings(program: str) -> Iterator[None]:
     """Show every warning, as one line without its place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"affscore: warning: {message}", file=sys.stderr)
+        print(f"{program}: warning: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -1,8 +1,8 @@
 """Sphinx extension: the directive ``ledger``, every claim of the sources and of the chapters in one table.
 
 A chapter's tables of claims carry their rows a second time, as JSON, in the notebook's stored output
-(``affscore_book.kit.claims``). They are read from there. ``data/claims/sources.json`` lists each source place by place,
-and says one of these of a place that no chapter's claim is about:
+(``affscore_study.kit.claims``). They are read from there. ``data/claims/sources.json`` lists each source place by
+place, and says one of these of a place that no chapter's claim is about:
 
 ===============  =====================================================================================
 ``needs``        what a test of it needs

@@ -49,7 +49,7 @@ def test_a_picture_shows_signature_and_twins_and_says_what_it_is(tmp_path):
 
 def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # as where it is not installed
-    for name in ("affscore.plots", "affscore.suite.figures", "affscore.suite.report"):
+    for name in ("affscore.plots", "affscore_study.suite.figures", "affscore_study.suite.report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     text = refused(["report", str(tmp_path), "--out", str(tmp_path / "out")], capsys)
     assert "matplotlib is needed here" in text and 'pip install "affscore[pretrained] @ git+https://' in text
@@ -194,3 +194,8 @@ def test_gpu_is_used_and_agrees_with_the_cpu(tmp_path):
         assert cli.main([*NOISE, "--device", device, "--quiet", "--output", str(tmp_path / f"{device}.json")]) == 0
     cpu, gpu = (affscore.Signature.load(tmp_path / f"{device}.json") for device in ("cpu", "cuda"))
     np.testing.assert_allclose(cpu.scores, gpu.scores, atol=5e-3)
+
+
+def test_the_network_is_not_taken_for_a_companion_measure(capsys):
+    text = refused(["signature", "--companions", "efficientnet_lite0"], capsys)
+    assert "--companions" in text and "names 'efficientnet_lite0'; the measures are 'cka'" in text

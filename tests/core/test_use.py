@@ -19,9 +19,9 @@ import affscore.forward
 import affscore.tracing
 from affscore import AffscoreError, AffscoreWarning, SignatureError, signature
 from affscore.settings import Settings
-from affscore.suite.requests import RunError
-from affscore.suite.suites import SuiteError
 from affscore.torch_internals import TESTED
+from affscore_study.suite.requests import RunError
+from affscore_study.suite.suites import SuiteError
 
 ROOT = Path(affscore.__file__).parents[1]
 NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from answers import accepted
 
-from affscore.suite.distances import dtw
 from affscore_book.decade import exercises
 from affscore_book.decade.collection import Course
+from affscore_book.kit.sequences import dtw
 
 YEARS, MEANS, NORMED = [2012, 2014, 2015, 2016, 2018], [0.9, 0.5, 0.7, 0.6, 0.8], [False, True, True, True, True]
 STEPS = np.array([0, 1, 10, 99])

@@ -6,9 +6,9 @@ import pytest
 from planted_decade import FOLDER, stored
 
 from affscore.plots import INK
-from affscore.suite.tables import Table
 from affscore_book.decade import figures
 from affscore_book.decade.rates import FOLLOWED, RATES, load_rates
+from affscore_book.kit.tables import Table
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 TREE = np.array([[0.0, 1, 8, 8], [1, 0, 8, 8], [8, 8, 0, 2], [8, 8, 2, 0]])

@@ -15,8 +15,8 @@ from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import FOLLOWED, OTHERS, RATES, SEEDS, RateRun, load_rates
 from affscore_book.decade.training import colour_data
-from affscore_book.kit.claims import FLOOR
 from affscore_study.decade import recipe
+from affscore_study.kit.claims import FLOOR
 
 
 def scattered(of_rate: float, of_seed: float) -> list[RateRun]:

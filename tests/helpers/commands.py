@@ -6,10 +6,10 @@ NET = ["signature", "squeezenet1_1", "--weights", "random"]
 NOISE = [*NET, "--dataset", "random", "--batch-size", "8"]
 
 
-def refused(arguments, capsys):
+def refused(arguments, capsys, command=main):
     """The sentence with which the command refuses these arguments."""
     try:
-        status = main(arguments)
+        status = command(arguments)
     except SystemExit as leaving:  # argparse leaves by itself
         status = leaving.code
     out, err = capsys.readouterr()

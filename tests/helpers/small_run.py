@@ -9,7 +9,7 @@ from torch import nn
 
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, Signature
-from affscore.suite import runs
+from affscore_study.suite import runs
 
 BATCHES = 10
 SETTINGS = Settings(companions=True)

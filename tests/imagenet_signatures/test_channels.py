@@ -11,15 +11,15 @@ from made_signatures import made
 from torch import nn
 
 from affscore import signature
-from affscore_book.imagenet_signatures.channels import (
+from affscore_book.imagenet_signatures.finding import before_training
+from affscore_study.imagenet_signatures.channels import (
     channel_control,
     channel_gap,
     channel_medians,
     channel_scores,
     channel_table,
 )
-from affscore_book.imagenet_signatures.claims import channel_claims
-from affscore_book.imagenet_signatures.finding import before_training
+from affscore_study.imagenet_signatures.claims import channel_claims
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

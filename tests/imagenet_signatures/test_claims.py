@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from made_signatures import made
 
-from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures import claims as module
-from affscore_book.imagenet_signatures.claims import (
+from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures import claims as module
+from affscore_study.imagenet_signatures.claims import (
     deeper_with_norm,
     measure_claims,
     own_claims,

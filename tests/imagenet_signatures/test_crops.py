@@ -4,7 +4,7 @@ import pytest
 import torch
 from PIL import Image
 
-from affscore_book.imagenet_signatures.crops import DEBIAN, crops, licences, pictures
+from affscore_study.imagenet_signatures.crops import DEBIAN, crops, licences, pictures
 
 
 def small(image):

@@ -6,7 +6,8 @@ import pytest
 from made_signatures import published, random_scores
 
 from affscore_book.imagenet_signatures import figures
-from affscore_book.imagenet_signatures.full_results import Results
+from affscore_study.imagenet_signatures import figures as study_figures
+from affscore_study.imagenet_signatures.full_results import Results
 
 
 @pytest.fixture(autouse=True)
@@ -42,12 +43,12 @@ def test_families_are_named_once_and_parted():
 
 
 def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
-    figures.plot_paper(None)
+    study_figures.plot_paper(None)
     assert not plt.get_fignums()
     pools = {pool: {name: published(name, rows, "AlexNet_Weights.IMAGENET1K_V1") for name in ("vgg11", "alexnet")}
              for pool, rows in (("spatial", [0.5, 0.6]), ("trailing", [0.7, 0.9]))}  # fmt: skip
     for pool, median in (("spatial", 0.55), ("trailing", 0.8)):
-        figures.plot_paper(Results("imagenette", pools, {}, "a GPU"), pool)
+        study_figures.plot_paper(Results("imagenette", pools, {}, "a GPU"), pool)
         panel = plt.gcf().axes[0]
         assert [text.get_text() for text in panel.get_yticklabels()] == ["alexnet  12", "vgg11  14"]
         dots = [line.get_xdata()[0] for line in panel.lines if line.get_marker() == "o"]

@@ -10,7 +10,14 @@ from torch import nn
 from torchvision.models import get_model_weights
 
 from affscore.zoo.models import LoadedModel
-from affscore_book.imagenet_signatures.full_cost import DEVICES, Device, hours, hours_table, read_measured, read_timed
+from affscore_study.imagenet_signatures.full_cost import (
+    DEVICES,
+    Device,
+    hours,
+    hours_table,
+    read_measured,
+    read_timed,
+)
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FOLDER = BOOK / "data" / "imagenet_signatures"

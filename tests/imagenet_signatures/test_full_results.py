@@ -14,9 +14,14 @@ from torchvision.models import get_model_weights
 
 from affscore import Signature
 from affscore.companions import MEASURES
-from affscore_book.imagenet_signatures import full_results
 from affscore_book.imagenet_signatures.finding import before_training
-from affscore_book.imagenet_signatures.full_results import MANIFEST, SCHEMA, install, read_full
+from affscore_study.imagenet_signatures import full_results
+from affscore_study.imagenet_signatures.full_results import (
+    MANIFEST,
+    SCHEMA,
+    install,
+    read_full,
+)
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 PICTURES = {"dataset": "imagenette", "source": "image files", "images": 3925, "sha256": "5" * 64}

@@ -15,9 +15,9 @@ from torchvision.models import get_model, get_model_weights
 
 from affscore import Signature
 from affscore.zoo import datasets
-from affscore_book.imagenet_signatures import full_results, full_run
-from affscore_book.imagenet_signatures.full_results import read_full
-from affscore_book.imagenet_signatures.full_run import measure_all, time_limit
+from affscore_study.imagenet_signatures import full_results, full_run
+from affscore_study.imagenet_signatures.full_results import read_full
+from affscore_study.imagenet_signatures.full_run import measure_all, time_limit
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 NETWORKS = ("mnasnet0_5", "swin_t")

@@ -14,8 +14,8 @@ from PIL import Image
 from torchvision import models
 
 from affscore.zoo.weights import sha256
-from affscore_book.imagenet_signatures import packaged
-from affscore_book.imagenet_signatures.packaged import load_packaged
+from affscore_study.imagenet_signatures import packaged
+from affscore_study.imagenet_signatures.packaged import load_packaged
 
 
 @pytest.fixture

@@ -6,19 +6,18 @@ import statistics
 import numpy as np
 import pytest
 
-from affscore.suite.tables import Table
 from affscore.zoo.names import PAPER
-from affscore_book.imagenet_signatures.paper import (
+from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
+from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.paper import (
     AVERAGES,
     BEGINNINGS,
     FAMILY_MEASURES,
-    HEADINGS,
-    TABLE_2,
     printed_claims,
     table_1_claims,
     the_paper_against_itself,
 )
-from affscore_book.kit.statistics import student_interval
 
 COLUMNS = ("CKA", "norm", "sparsity", "entropy", "R2", "R2 held out")
 

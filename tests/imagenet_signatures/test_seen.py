@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from affscore import Signature
-from affscore.suite.compare import companion_correlations
-from affscore_book.imagenet_signatures import seen as module
 from affscore_book.imagenet_signatures.paper_networks import CROP_DRAWS, Pair, paper_networks, varied_networks
 from affscore_book.imagenet_signatures.trained import places
+from affscore_study.imagenet_signatures import seen as module
+from affscore_study.suite.compare import companion_correlations
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 from torchvision.models import get_model_weights
 
-from affscore.suite.architectures import facts
 from affscore.zoo.names import PAPER, WEIGHTS
-from affscore_book.imagenet_signatures import sentences
 from affscore_book.imagenet_signatures.finding import before_training
-from affscore_book.imagenet_signatures.full_results import Results
-from affscore_book.imagenet_signatures.paper import DEVIATIONS, FAMILY_MEASURES, SLIDE_STDS
-from affscore_book.imagenet_signatures.sentences import paper_claims, rank_interval
 from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.architectures import facts
+from affscore_study.imagenet_signatures import sentences
+from affscore_study.imagenet_signatures.full_results import Results
+from affscore_study.imagenet_signatures.paper import (
+    DEVIATIONS,
+    FAMILY_MEASURES,
+    SLIDE_STDS,
+)
+from affscore_study.imagenet_signatures.sentences import paper_claims, rank_interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 #: Rows that no run on these pictures answers; and R2 within a batch, 1 where there are more channels than images.

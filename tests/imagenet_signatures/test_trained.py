@@ -8,7 +8,6 @@ import pytest
 
 from affscore.calls import Call
 from affscore.signatures import Signature
-from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.trained import (
     TRAINED,
@@ -21,6 +20,7 @@ from affscore_book.imagenet_signatures.trained import (
     widening_table,
 )
 from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.tables import Table
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

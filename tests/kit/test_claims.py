@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from affscore_book.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side
 from affscore_book.kit.statistics import student_interval
+from affscore_study.kit.claims import CLAIMS_MIME, Claim, ClaimTable, near, side_by_side
 
 GAP = {"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept": (0, math.inf)}
 

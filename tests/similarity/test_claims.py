@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from affscore_book.similarity import claims
 from affscore_book.similarity.study import SimilarityStudy
+from affscore_study.similarity import claims
 
 CONSTANT, DOUBLE = "myrtle_constant_width", "myrtle_double_width"
 WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"

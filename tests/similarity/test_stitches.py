@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from affscore_book.similarity import stitches
 from affscore_book.similarity.study import load_similarity
 from affscore_book.stitching.study import load_stitching
+from affscore_study.similarity import stitches
 
 DATA = Path(__file__).resolve().parents[2] / "book" / "data"
 

@@ -27,7 +27,7 @@ OWN = {"figures", "exercises", "widget"}
 # ------------------------------------------------------------------------------------------- the modules
 
 
-FLOORS = ["", "zoo", "suite", "cli"]  # the rooms of affscore, from the core upwards
+FLOORS = ["", "zoo", "cli"]  # the rooms of affscore, from the core upwards
 CLOCK = re.compile(r"\b(?:perf_counter|process_time|monotonic|thread_time|performance\.now|time\.time)(?:_ns)?\(")
 
 
@@ -194,11 +194,11 @@ def test_the_house_keeps_its_rules(rule):
 PLANTED = {
     "affscore/__init__.py": "",
     "affscore/zoo/__init__.py": "",
-    "affscore/score.py": "import affscore_book.kit.claims\ndef f():\n    from affscore.zoo.models import load_model\n",
+    "affscore/score.py": "import affscore_study.kit.claims\ndef f():\n    from affscore.zoo.models import load_model\n",
     "affscore/zoo/models.py": "from affscore.cli.options import device_of\nfrom affscore import score\nscore._root\n",
     "affscore/cli/options.py": "from affscore.zoo.models import _own\n",
     "affscore/files.py": "def cka(): ...\n__all__ = ['cka']\n" + "\n" * 400,
-    "book/affscore_book/kit/claims.py": "from affscore_book.theory import measures\n",
+    "book/affscore_study/kit/claims.py": "from affscore_book.theory import measures\n",
     "book/affscore_book/kit/tables.py": "from affscore_study.theory.smooth import roots\n",
     "book/affscore_study/theory/smooth.py": "from affscore_book.theory.figures import roots\n",
     "book/affscore_book/theory/measures.py": "def cka(): ...\n__all__ = ['cka']\n",
@@ -223,7 +223,7 @@ def test_a_planted_house_breaks_every_rule(tmp_path):
     }  # fmt: skip
 
 
-HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore.suite")
+HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore_book")
 
 
 def test_importing_affscore_is_light():

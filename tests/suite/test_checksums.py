@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import BertConfig
 
-from affscore.suite.checksums import network_checksum
+from affscore_study.suite.checksums import network_checksum
 
 
 class Kind(Enum):

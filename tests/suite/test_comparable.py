@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
-from affscore.suite.comparable import collect, conditions, load_signatures, names_of, sequence
-from affscore.suite.compare import companion_correlations, density_curves, history, statistics
-from affscore.suite.distances import distances
+from affscore_book.kit.sequences import sequence
+from affscore_study.suite.comparable import (
+    collect,
+    conditions,
+    load_signatures,
+    names_of,
+)
+from affscore_study.suite.compare import (
+    companion_correlations,
+    density_curves,
+    history,
+    statistics,
+)
+from affscore_study.suite.distances import distances
 
 
 @pytest.mark.parametrize(("change", "key"), [

@@ -7,8 +7,8 @@ import pytest
 from made_signatures import made, published, random_scores
 
 from affscore.companions import MEASURES
-from affscore.suite.architectures import facts
-from affscore.suite.compare import (
+from affscore_book.kit.architectures import facts
+from affscore_study.suite.compare import (
     PREDICTORS,
     accuracy_correlations,
     companion_correlations,

@@ -8,9 +8,9 @@ import pytest
 from made_signatures import made, programme, published, random_scores
 from scipy.cluster.hierarchy import fcluster, leaves_list
 
-from affscore.suite.comparable import sequence
-from affscore.suite.distances import deviations, distances, dtw, matrix, tree
-from affscore.suite.tables import Table
+from affscore_book.kit.sequences import dtw, sequence
+from affscore_book.kit.tables import Table
+from affscore_study.suite.distances import deviations, distances, matrix, tree
 
 SEEDS = range(5)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
-from affscore.suite import figures
-from affscore.suite.architectures import FAMILIES
-from affscore.suite.compare import history
-from affscore.suite.distances import distances
+from affscore_book.kit.architectures import FAMILIES
+from affscore_study.suite import figures
+from affscore_study.suite.compare import history
+from affscore_study.suite.distances import distances
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 

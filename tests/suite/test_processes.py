@@ -2,7 +2,7 @@
 
 import pytest
 
-from affscore.suite.processes import share
+from affscore_study.suite.processes import share
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 8])

@@ -13,10 +13,10 @@ import pytest
 from made_signatures import made, published, random_scores
 from matplotlib.image import imread
 
-from affscore.suite.comparable import load_signatures
-from affscore.suite.compare import statistics
-from affscore.suite.distances import distances, matrix
-from affscore.suite.report import report
+from affscore_study.suite.comparable import load_signatures
+from affscore_study.suite.compare import statistics
+from affscore_study.suite.distances import distances, matrix
+from affscore_study.suite.report import report
 
 NETWORKS = ["alexnet", "resnet18", "resnet34", "resnet50", "vgg11", "vgg13", "vgg16", "swin_t"]
 

@@ -11,10 +11,10 @@ from small_run import BATCHES, SETTINGS, Watched, data, files, network, run, unf
 from torch import nn
 
 from affscore import Signature, signature
-from affscore.suite import requests, runs
-from affscore.suite.requests import RunError
-from affscore.suite.runs import progress_of
 from affscore.zoo.datasets import load_dataset
+from affscore_study.suite import requests, runs
+from affscore_study.suite.requests import RunError
+from affscore_study.suite.runs import progress_of
 
 PARTIAL = "small.json.partial"
 

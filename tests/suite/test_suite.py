@@ -17,12 +17,12 @@ from torchvision.transforms.v2.functional import pil_to_tensor
 
 from affscore import Signature, signature
 from affscore.settings import Settings
-from affscore.suite import suites as suite
-from affscore.suite.architectures import facts
-from affscore.suite.suites import SuiteError, run_suite
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, available_models, weights_fingerprint
 from affscore.zoo.names import PAPER, SUITES, WEIGHTS
+from affscore_book.kit.architectures import facts
+from affscore_study.suite import suites as suite
+from affscore_study.suite.suites import SuiteError, run_suite
 
 NAMES = ["alexnet", "vgg11", "resnet18"]
 OPTIONS = {"dataset": "random", "batch_size": 6, "batches": 3, "weights": "random", "progress": False}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from affscore.suite.tables import Table
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import Summary
 from affscore_book.activations.sweeps import Sweep
+from affscore_book.kit.tables import Table
 
 __all__ = ["ActivationTable", "SplitTable", "SummaryTable"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from affscore.calls import Call, Excluded
 from affscore.companions import MEASURES
 from affscore.signatures import Signature
-from affscore.suite.comparable import sequence
-from affscore.suite.tables import Table
+from affscore_book.kit.sequences import sequence
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "END", "START", "CallClouds", "Course", "Decade", "Trained", "architectures", "by_family", "course", "kin",

@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
-from affscore.suite.distances import dtw
 from affscore_book.decade.collection import Course
 from affscore_book.kit.answers import function, one_number, wholes
 from affscore_book.kit.checks import case, exercise, report
+from affscore_book.kit.sequences import dtw
 
 
 @exercise("decade-build", distance=function)

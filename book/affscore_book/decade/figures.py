@@ -12,10 +12,10 @@ from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "plot_beginnings", "plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_tree",

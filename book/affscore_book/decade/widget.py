@@ -12,9 +12,9 @@ import traitlets
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore.suite.comparable import sequence
 from affscore_book.decade.collection import END, START, CallClouds, Course, Trained
 from affscore_book.kit.picture import LOOKS, Panel, picture
+from affscore_book.kit.sequences import sequence
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["HistoryChart", "TrainingCourse", "history_chart", "training_course"]

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from affscore.score import affinity_score
-from affscore.suite.tables import Table
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "Block", "Zigzag", "intervention_table", "load_zigzag", "measure_blocks", "pairs_of", "watched", "zigzag_table",

@@ -14,12 +14,12 @@ from scipy import stats
 from torch import nn
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
-from affscore.suite.tables import Table
 from affscore.zoo.models import require
 from affscore_book.imagenet_signatures.finding import find, seeds
 from affscore_book.imagenet_signatures.greatest import greatest
+from affscore_book.kit.architectures import facts
 from affscore_book.kit.statistics import Interval, over_pairs
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "Comparison", "activation_modules", "comparisons", "family_gap", "group_gap", "medians", "scores", "share_table",

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 
 from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
-from affscore.suite.compare import history
-from affscore.suite.figures import plot_history
-from affscore_book.imagenet_signatures.full_results import Results
 from affscore_book.imagenet_signatures.trained import TRAINED
 
 __all__ = [
-    "plot_block_scores", "plot_families", "plot_measures", "plot_paper", "plot_shares", "plot_skips", "plot_start",
+    "plot_block_scores", "plot_families", "plot_measures", "plot_shares",
+    "plot_sizes", "plot_skips", "plot_start",
     "plot_trained",
 ]  # fmt: skip
 
@@ -126,6 +123,20 @@ def plot_skips(by_title: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 
 @styled
+def plot_sizes(scores: Mapping[int, np.ndarray]) -> None:
+    """By the pictures in a batch, from few to many, the scores (calls,); below, each less that of the last."""
+    _, (above, below) = panels(2, 1, height=6.4, sharex=True)
+    reference = list(scores.values())[-1]
+    place = np.arange(1, len(reference) + 1)
+    for (size, mean), colour, dash in zip(scores.items(), (BLUE, VERMILION, GREEN), ("-", "--", "-."), strict=True):
+        above.plot(place, mean, color=colour, linestyle=dash, linewidth=2, label=f"{size}")
+        below.plot(place, mean - reference, color=colour, linestyle=dash, linewidth=2)
+    above.set_ylabel("affinity score")
+    above.legend(title="pictures in a batch", ncols=3, loc="best")
+    below.set(xlabel="activation call", ylabel=f"change from {list(scores)[-1]}")
+
+
+@styled
 def plot_families(apart: np.ndarray, families: Sequence[str]) -> None:
     """Distances between networks, (networks, networks), dark where they are small; lines part the families.
 
@@ -174,10 +185,3 @@ def plot_measures(theirs: Mapping[str, Mapping[str, float]], mine: Mapping[str, 
     panel.grid(axis="x", visible=False)
     panel.set(ylabel="correlation with the score", ylim=(-1.05, 1.05), xlim=(-0.5, len(measures) - 0.45))
     panel.legend(loc="lower center", bbox_to_anchor=(0.47, 1.0), ncols=3, frameon=False, handletextpad=0.1)
-
-
-def plot_paper(results: Results | None, pool: str = "spatial") -> None:
-    """The paper's Figure 5 A from the results of a full run; nothing where there are none."""
-    if results is not None:
-        plot_history(history(dict(results.signatures[pool])))
-        plt.gcf().axes[0].set_title(f"pool {pool}", fontsize=13)

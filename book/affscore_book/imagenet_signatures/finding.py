@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
 from affscore.zoo.names import PAPER
+from affscore_book.kit.architectures import facts
 
 __all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stored", "trained_networks"]
 

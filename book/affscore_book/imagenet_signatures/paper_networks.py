@@ -1,7 +1,7 @@
 """Three trained networks of the paper, each beside the same architecture before training, on the same 512 crops.
 
 ``book/data/imagenet_signatures/make_paper.py`` wrote them, in three draws of the crops and, before training, of the
-weights. What the paper says of them is looked for in :mod:`affscore_book.imagenet_signatures.seen`.
+weights. What the paper says of them is looked for in :mod:`affscore_study.imagenet_signatures.seen`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from affscore.signatures import Signature
-from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.imagenet_signatures.trained import ends, places
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "CROP_DRAWS", "PAPER_NETWORKS", "Pair", "equal_width_scores", "input_tables", "other_inputs",

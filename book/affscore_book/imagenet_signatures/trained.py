@@ -16,11 +16,11 @@ import numpy as np
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore.suite.compare import companion_correlations
-from affscore.suite.tables import Table
 from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.greatest import greatest, turned
 from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.tables import Table
+from affscore_study.suite.compare import companion_correlations
 
 __all__ = [
     "TRAINED", "Pairs", "climb", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
@@ -119,7 +119,7 @@ TRAINED: Mapping[str, Callable[[str], str]] = {
 
 
 def trained_correlations(folder: str | os.PathLike[str]) -> Table:
-    """:func:`affscore.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
+    """:func:`affscore_study.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
 
     One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
     networks are not independent: see :data:`TRAINED`.

@@ -11,8 +11,8 @@ import numpy as np
 import traitlets
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
 from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.architectures import facts
 from affscore_book.kit.picture import LOOKS, Panel, number, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 

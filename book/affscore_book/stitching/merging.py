@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore.arguments import check_choice
-from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.stitching.moments import hungarian
 from affscore_book.symmetries.norms import fold_norm
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.suite.tables import Table
 from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
 from affscore_book.transformers.gpt_training import cut_windows

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore.suite.tables import Table
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS
 
 __all__ = [

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import architectures, load_decade
 from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",

@@ -15,7 +15,14 @@ import numpy as np
 
 from affscore_book.activations.laws import polynomial_score, score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, pooled_score, sample_score
-from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, Claim, ClaimTable, side_by_side
+from affscore_study.kit.claims import (
+    FLOOR,
+    HIGHER,
+    LOWER,
+    Claim,
+    ClaimTable,
+    side_by_side,
+)
 
 __all__ = [
     "NOTEBOOK_INPUT", "NOTEBOOK_SCORES", "SLIDES_PLAIN", "SLIDES_POLYNOMIALS", "SLIDES_POOLED", "SLIDES_SHRUNK",

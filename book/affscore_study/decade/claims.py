@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore.suite.comparable import sequence
-from affscore.suite.distances import dtw
 from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family, course, kin
 from affscore_book.imagenet_signatures.trained import places
-from affscore_book.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
+from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_study.decade.modes import modes_power, one_mode
 from affscore_study.decade.variance import profile
+from affscore_study.kit.claims import HIGHER, LOWER, SAME, Claim, side_by_side
 
 __all__ = [
     "ABOVE", "BELOW", "DISTANCES", "PLAIN", "beginning_claims", "beyond_chance", "by_seed", "claim_row",

@@ -16,7 +16,6 @@ from scipy import stats
 from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval
 from affscore_study.decade.claims import (
     ABOVE,
@@ -30,6 +29,7 @@ from affscore_study.decade.claims import (
     seed_by_seed,
     statistic,
 )
+from affscore_study.kit.claims import HIGHER, LOWER, Claim, side_by_side
 
 __all__ = ["VITS", "era_claims", "history_claims", "rise_claims", "trend_claims", "vit_claims"]
 

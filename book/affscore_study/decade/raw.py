@@ -13,7 +13,6 @@ from scipy import stats
 
 from affscore_book.decade.collection import Decade, Trained, architectures, by_family
 from affscore_book.decade.networks import SETTINGS
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
 from affscore_study.decade.claims import (
     ABOVE,
@@ -27,6 +26,7 @@ from affscore_study.decade.claims import (
     seed_by_seed,
     statistic,
 )
+from affscore_study.kit.claims import HIGHER, LOWER, Claim, side_by_side
 
 __all__ = ["likeness_claims", "spread_claims", "tail_claims"]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from scipy.stats import linregress, rankdata
 
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import by_family, kin
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.decade.rates import (
@@ -29,8 +28,9 @@ from affscore_book.decade.rates import (
     recipe_distances,
     recipe_rung,
 )
-from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
+from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import ABOVE, claim_row, rank_correlation
+from affscore_study.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
 __all__ = [
     "choices_of_rates", "claims_by_rate", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from affscore.suite.compare import companion_correlations
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
-from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import leaving_out, student_interval
+from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import (
     ABOVE,
     DISTANCES,
@@ -24,6 +22,8 @@ from affscore_study.decade.claims import (
     claim_row,
     common_seeds,
 )
+from affscore_study.kit.claims import Claim, side_by_side
+from affscore_study.suite.compare import companion_correlations
 
 __all__ = [
     "accuracy_claims", "family_claims", "family_distances", "member_correlations", "other_measure_claims",
@@ -67,7 +67,8 @@ def member_correlations(decade: Decade, families: Mapping[str, str]) -> Table:
     """Table 2 of the source: correlations of the score with other measures; a row an architecture, mean over seeds.
 
     An architecture that is the only one of its family here has a row for each seed. Columns: model, then the measures
-    of :func:`affscore.suite.compare.companion_correlations`. ``families`` has the beginnings of the names of a family.
+    of :func:`affscore_study.suite.compare.companion_correlations`. ``families`` has the beginnings of the names of a
+    family.
     """
     rows: list[dict[str, Any]] = []
     names = list(architectures(decade))

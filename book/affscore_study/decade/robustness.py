@@ -11,12 +11,11 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from affscore.suite.distances import dtw
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import KNOWN, Decade, Trained, architectures
 from affscore_book.decade.equal import Equal
-from affscore_book.kit.claims import FLOOR, HIGHER, Claim, side_by_side
+from affscore_book.kit.sequences import dtw
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
+from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import (
     ABOVE,
     BELOW,
@@ -25,6 +24,7 @@ from affscore_study.decade.claims import (
     claim_row,
     cut,
 )
+from affscore_study.kit.claims import FLOOR, HIGHER, Claim, side_by_side
 
 __all__ = [
     "batch_claims", "data_claims", "map_claims", "map_table", "nearest_architectures",

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from affscore import Signature
-from affscore.suite.tables import Table
-from affscore_book.kit.claims import Claim, ClaimTable
+from affscore_book.kit.tables import Table
+from affscore_study.kit.claims import Claim, ClaimTable
 
 __all__ = ["before_and_after", "not_run"]
 

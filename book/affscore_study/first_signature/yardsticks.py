@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from affscore.companions import linear_twin
 from affscore.score import affinity_score
-from affscore.suite.tables import Table
 from affscore_book.first_signature.zigzag import pooled_calls
 from affscore_book.kit.statistics import leaving_out
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 
 __all__ = ["load_yardsticks", "measure_yardsticks", "yardsticks_table"]
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from affscore.arguments import check_choice
-from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, survivors_of
 from affscore_book.linearized.slopes import effective_size
+from affscore_study.kit.claims import Claim, side_by_side
 
 __all__ = ["Size", "core_claims", "load_trunks", "over_seeds", "size_ratio", "size_ratio_at", "with_mlp"]
 

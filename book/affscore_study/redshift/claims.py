@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import student_interval
 from affscore_book.redshift.study import StoredDraws
+from affscore_study.kit.claims import Claim, side_by_side
 
 __all__ = [
     "inductive_bias",

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from affscore_book.kit.claims import FLOOR, Claim, ClaimTable
 from affscore_book.relu_1d.exact import uniform_input
+from affscore_study.kit.claims import FLOOR, Claim, ClaimTable
 
 __all__ = ["denominator_share", "figure_3", "notebook_distance", "numerator_ratio"]
 

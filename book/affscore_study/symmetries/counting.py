@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from affscore.arguments import whole_number
-from affscore_book.kit.claims import Claim, side_by_side
+from affscore_study.kit.claims import Claim, side_by_side
 
 __all__ = ["counting_claims", "group_size", "rank_one_boxes", "rank_one_points"]
 

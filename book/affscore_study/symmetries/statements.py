@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from affscore.suite.tables import Table
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.claims import Claim, near, side_by_side
 from affscore_book.kit.networks import myrtle, resnet20
+from affscore_book.kit.tables import Table
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
 from affscore_book.symmetries.lemmas import (
@@ -27,6 +26,7 @@ from affscore_book.symmetries.lemmas import (
     unit_values,
 )
 from affscore_book.symmetries.table import defect, intertwiner
+from affscore_study.kit.claims import Claim, near, side_by_side
 
 __all__ = ["lemma_table", "similarity_claims", "size_claims", "wording_claims"]
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, SAME, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import MiniLMScores, attention_effect
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, VitScores
+from affscore_study.kit.claims import FLOOR, HIGHER, LOWER, SAME, Claim, side_by_side
 
 __all__ = [
     "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",

@@ -15,10 +15,10 @@ from functools import partial
 
 from scipy import stats
 
-from affscore_book.kit.claims import HIGHER, LOWER, Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.gpt import GPTS, MLPS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
+from affscore_study.kit.claims import HIGHER, LOWER, Claim
 
 __all__ = [
     "gpt_bits_claims", "gpt_depth_claims", "gpt_level_claims", "gpt_norm_claims", "gpt_pool_claims",

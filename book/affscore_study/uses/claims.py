@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore.suite.tables import Table
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, shown, student_interval
+from affscore_book.kit.tables import Table
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
 from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
 from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_families, same_calls
 from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_lines
+from affscore_study.kit.claims import Claim
 
 __all__ = [
     "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table", "cost_claims", "cost_table",

@@ -60,12 +60,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore.suite.tables import Table
 from affscore_book.decade.training import FLOORS
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.uses.targets import LIMIT, OUTCOMES
+from affscore_study.kit.claims import Claim
 from affscore_study.uses.power import power_of_pairs
 
 __all__ = [

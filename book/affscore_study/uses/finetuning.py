@@ -38,12 +38,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from affscore.suite.tables import Table
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
+from affscore_study.kit.claims import Claim
 
 __all__ = [
     "EASIER", "EPOCHS", "FINETUNED", "HOOKED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned",

@@ -63,11 +63,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.uses.foreknowledge import RIVALS, Measure
 from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_book.uses.removal import removed_at
+from affscore_study.kit.claims import Claim
 
 __all__ = [
     "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "known_losses", "mending_claims", "mending_verdict",

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from affscore.suite.tables import Table
 from affscore_book.kit.statistics import shown
+from affscore_book.kit.tables import Table
 from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_study.uses.mending import (
     FEWEST,

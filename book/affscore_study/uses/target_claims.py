@@ -48,10 +48,9 @@ from typing import Any
 
 import numpy as np
 
-from affscore.suite.tables import Table
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
 from affscore_book.uses.targets import (
     AIMED,
     COMPARED_TARGETS,
@@ -66,6 +65,7 @@ from affscore_book.uses.targets import (
     all_aims,
     counts,
 )
+from affscore_study.kit.claims import Claim
 from affscore_study.uses.claims import shown
 
 __all__ = [

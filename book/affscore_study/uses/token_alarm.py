@@ -31,8 +31,8 @@ from torch import Tensor, nn
 
 from affscore import affinity_score
 from affscore.calls import Call
-from affscore.suite.tables import Table
 from affscore_book.kit.statistics import shown, student_interval
+from affscore_book.kit.tables import Table
 from affscore_book.uses.alarm import ranked_above, sensitivity
 from affscore_book.uses.replacing import channel_line, run_watched
 from affscore_study.uses.costs import tokens

@@ -33,7 +33,6 @@ from torch import nn
 
 from affscore import signature
 from affscore.engine import versions
-from affscore.suite.processes import share
 from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores
@@ -52,6 +51,7 @@ from affscore_book.kit.training import accuracy, load_weights, save_weights
 from affscore_study.decade.options import asked_data
 from affscore_study.decade.pictures import PICTURES, other_pictures
 from affscore_study.decade.pretext import PRETEXTS, probe
+from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent
 #: The recipe is chosen on these: a residual network, and the deeper transformer.

@@ -23,7 +23,6 @@ import torch
 from affscore import signature
 from affscore.engine import versions
 from affscore.forward import tf32
-from affscore.suite.processes import share
 from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
@@ -32,6 +31,7 @@ from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent
 #: Their courses at the book's rate are stored by make.py.

@@ -24,9 +24,9 @@ from affscore import signature
 from affscore.engine import versions
 from affscore.forward import tf32
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, other_pool
-from affscore_book.imagenet_signatures.full_run import in_order
 from affscore_book.kit.stored import read_results, rounded, store_results
+from affscore_study.imagenet_signatures.full_results import BATCH_SIZE, other_pool
+from affscore_study.imagenet_signatures.full_run import in_order
 
 MICRO = 32
 

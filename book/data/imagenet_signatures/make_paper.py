@@ -7,7 +7,7 @@
 
 One file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, of one batch of 512 crops; a run that
 was stopped goes on with the first that is missing. DATA is ``photographs``, the ten of ``make.py``, or ``varied``, 45
-photographs (:mod:`affscore_book.imagenet_signatures.crops`). States:
+photographs (:mod:`affscore_study.imagenet_signatures.crops`). States:
 
 - ``trained``: the package's weights, on what the package's own code gives its network;
 - ``renormed`` (ResNet-152): the same weights, on crops with ImageNet's mean and deviation taken out, as they were
@@ -40,10 +40,14 @@ from affscore import signature
 from affscore.signatures import Signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, load_model
-from affscore_book.imagenet_signatures.channels import CHOICES, channel_control
-from affscore_book.imagenet_signatures.crops import crops, licences, pictures
-from affscore_book.imagenet_signatures.packaged import PACKAGES, Packaged, load_packaged
 from affscore_book.kit.batch_norm import set_batch_norm
+from affscore_study.imagenet_signatures.channels import CHOICES, channel_control
+from affscore_study.imagenet_signatures.crops import crops, licences, pictures
+from affscore_study.imagenet_signatures.packaged import (
+    PACKAGES,
+    Packaged,
+    load_packaged,
+)
 
 FOLDER = Path(__file__).parent / "paper"
 IMAGES = 512  # in a batch

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.engine import versions
-from affscore.suite.processes import share
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import load_weights, save_weights
@@ -46,6 +45,7 @@ from affscore_book.transformers.gpt_training import (
     fit_gpt,
     reference_bytes,
 )  # fmt: skip
+from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent
 SEEDS = 3

@@ -4,7 +4,7 @@ One trained network of a kind is one result: so there are numbers here, and how 
 move them, and no interval over networks. A sentence is "seen" in these networks if it is seen in all draws of crops and
 on 45 other photographs, where only the trained networks were measured. The first thresholds were set after a look
 at one draw of 64 crops; those of the sentences on spread, variation, the last layers and Table 1 when the scores of 512
-were known. What needs other networks is in :mod:`affscore_book.imagenet_signatures.sentences`.
+were known. What needs other networks is in :mod:`affscore_study.imagenet_signatures.sentences`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from affscore.signatures import Signature
-from affscore.suite.compare import companion_correlations
-from affscore.suite.tables import Table
-from affscore_book.imagenet_signatures.paper import FAMILY_MEASURES, HEADINGS, MEASURES, SLIDE_STDS, TABLE_2
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
+from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
-from affscore_book.kit.claims import FLOOR, HIGHER, LOWER, Claim, near, side_by_side
+from affscore_book.kit.tables import Table
 from affscore_study.decade.modes import one_mode
+from affscore_study.imagenet_signatures.paper import (
+    FAMILY_MEASURES,
+    MEASURES,
+    SLIDE_STDS,
+)
+from affscore_study.kit.claims import FLOOR, HIGHER, LOWER, Claim, near, side_by_side
+from affscore_study.suite.compare import companion_correlations
 
 __all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen"]
 
@@ -281,7 +286,7 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
 
 
 def _depending(on: str, claims: Sequence[Claim]) -> list[Claim]:
-    """:func:`affscore_book.kit.claims.side_by_side`, for rows that name their reading themselves."""
+    """:func:`affscore_study.kit.claims.side_by_side`, for rows that name their reading themselves."""
     found = side_by_side(on, {str(number): claim for number, claim in enumerate(claims)})
     return [replace(row, what=claim.what) for row, claim in zip(found, claims, strict=True)]
 

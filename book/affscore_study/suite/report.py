@@ -1,4 +1,4 @@
-"""All figures and tables of a folder of signatures: ``affscore report FOLDER --out DIR``.
+"""All figures and tables of a folder of signatures: ``affscore-study report FOLDER --out DIR``.
 
 Signatures are comparable if pool, covariance, data, batch size and calls agree, so a mixed folder gets one section for
 each combination. If a network was run on several data sets or with several batch sizes, these are compared as well. A
@@ -18,10 +18,11 @@ import matplotlib.pyplot as plt
 
 from affscore.files import check_folder, replacing
 from affscore.signatures import Signature
-from affscore.suite import compare, distances, figures
-from affscore.suite.architectures import model_name, printable
-from affscore.suite.comparable import conditions, load_signatures, names_of, sequence
-from affscore.suite.tables import Table
+from affscore_book.kit.architectures import model_name, printable
+from affscore_book.kit.sequences import sequence
+from affscore_book.kit.tables import Table
+from affscore_study.suite import compare, distances, figures
+from affscore_study.suite.comparable import conditions, load_signatures, names_of
 
 __all__ = ["LEAST", "Report", "report"]
 

@@ -1,19 +1,29 @@
-"""The commands for many networks: ``affscore suite``, ``status`` and ``report``; each imports what it runs."""
+"""The commands for many networks: ``affscore-study suite``, ``status`` and ``report``; each imports what it runs."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
 
+from affscore.cli.main import Parser, run_command
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore.suite.processes import share
 from affscore.zoo.names import SUITES
+from affscore_study.suite.processes import share
 
-__all__ = ["add_commands"]
+__all__ = ["main", "parser"]
 
 
-def add_commands(commands: Any) -> None:
-    """Add the sub-parsers of this module; each sets ``run``."""
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line. Each command is a sub-parser that sets ``run``.
+
+    Examples
+    --------
+    >>> options = parser().parse_args(["suite", "lites", "--dataset", "photographs", "--out", "results"])
+    >>> options.name, options.dataset, options.out
+    ('lites', 'photographs', 'results')
+    """
+    top = Parser(prog="affscore-study", description="The signatures of many networks, and a report on them.")
+    commands = top.add_subparsers(required=True, metavar="command")
     many = commands.add_parser("suite", help="the signatures of many networks; run again to measure the missing ones")
     many.set_defaults(run=measure)
     what = many.add_mutually_exclusive_group(required=True)
@@ -31,6 +41,12 @@ def add_commands(commands: Any) -> None:
     report.set_defaults(run=run_report)
     report.add_argument("folder", help="a folder of signatures, such as that of a suite")
     report.add_argument("--out", required=True, metavar="DIR", help="folder for the figures and tables")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command. Returns the exit status: 0, 1 if a network failed, 2 after an error, 130 after an interrupt."""
+    return run_command(parser(), arguments)
 
 
 def _names(text: str) -> list[str]:
@@ -41,8 +57,8 @@ def measure(options: argparse.Namespace) -> int:
     """The command ``suite``: exit status 1 if a network failed. Several processes share the list by ``RANK``."""
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
-    from affscore.suite.suites import run_suite
     from affscore.zoo.datasets import check_name
+    from affscore_study.suite.suites import run_suite
 
     check_name(options.dataset)
     models = share(options.models or SUITES[options.name])
@@ -59,7 +75,7 @@ def measure(options: argparse.Namespace) -> int:
 
 def run_status(options: argparse.Namespace) -> int:
     """The command ``status``."""
-    from affscore.suite.runs import progress_of
+    from affscore_study.suite.runs import progress_of
 
     if not (found := progress_of(options.folder)):
         raise FileNotFoundError(f"folder: there are no signatures in {options.folder}.")
@@ -70,7 +86,7 @@ def run_status(options: argparse.Namespace) -> int:
 
 def run_report(options: argparse.Namespace) -> int:
     """The command ``report``."""
-    from affscore.suite.report import report
+    from affscore_study.suite.report import report
 
     print(report(options.folder, options.out))
     return 0

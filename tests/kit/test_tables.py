@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from affscore.suite.tables import Table
+from affscore_book.kit.tables import Table
 
 
 def test_tables_give_the_same_numbers_in_every_form():

@@ -7,8 +7,8 @@ from made_signatures import made, published
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from affscore.suite.architectures import FAMILIES, GROUPS, facts, weights_kind
 from affscore.zoo.models import load_model
+from affscore_book.kit.architectures import FAMILIES, GROUPS, facts, weights_kind
 
 
 def test_every_classification_model_of_torchvision_is_known_once():

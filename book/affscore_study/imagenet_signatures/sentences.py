@@ -1,6 +1,6 @@
 """The paper's sentences about its own pretrained networks: rule, what measures it, and which networks that takes.
 
-Until the results of a full run are installed (:mod:`affscore_book.imagenet_signatures.full_results`) each is "not run
+Until the results of a full run are installed (:mod:`affscore_study.imagenet_signatures.full_results`) each is "not run
 here". No number of these networks was known when the rules were written, but for those that the paper prints.
 """
 
@@ -15,15 +15,15 @@ import numpy as np
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
-from affscore.suite.comparable import sequence
-from affscore.suite.compare import accuracy_correlations, companion_correlations, history, statistics
-from affscore.suite.distances import dtw
 from affscore.zoo.names import PAPER
-from affscore_book.imagenet_signatures.claims import STRONG
 from affscore_book.imagenet_signatures.explained import family_gap
-from affscore_book.imagenet_signatures.full_results import Results
-from affscore_book.imagenet_signatures.paper import (
+from affscore_book.imagenet_signatures.trained import climb, ends, gap, strongest_measure
+from affscore_book.kit.architectures import facts
+from affscore_book.kit.sequences import dtw, sequence
+from affscore_book.kit.statistics import Interval
+from affscore_study.imagenet_signatures.claims import STRONG
+from affscore_study.imagenet_signatures.full_results import Results
+from affscore_study.imagenet_signatures.paper import (
     BEGINNINGS,
     DEVIATIONS,
     FAMILY_MEASURES,
@@ -32,9 +32,13 @@ from affscore_book.imagenet_signatures.paper import (
     strongest_of,
     table_1_claims,
 )
-from affscore_book.imagenet_signatures.trained import climb, ends, gap, strongest_measure
-from affscore_book.kit.claims import FLOOR, LOWER, Claim, near
-from affscore_book.kit.statistics import Interval
+from affscore_study.kit.claims import FLOOR, LOWER, Claim, near
+from affscore_study.suite.compare import (
+    accuracy_correlations,
+    companion_correlations,
+    history,
+    statistics,
+)
 
 __all__ = ["paper_claims", "rank_interval"]
 
@@ -191,6 +195,7 @@ def paper_claims(results: Results | None) -> list[Claim]:
          "which statistic of the scores it is of"),
         ("self-supervised ResNet50s cluster", "CVPR 2025, Figure 19", "yes", "17 ResNet50s trained in other ways"),
         *((f"distance to {name}", "slides, Deviations between datasets", f"{mean} ± {std}",
-           f"36 trained networks: affscore suite paper --dataset {name}") for name, (mean, std) in DEVIATIONS.items()),
+           f"36 trained networks: affscore-study suite paper --dataset {name}")
+          for name, (mean, std) in DEVIATIONS.items()),
     ]  # fmt: skip
     return claims + [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in never]

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import spearmanr
 
-from affscore.suite.tables import Table
-from affscore_book.kit.claims import Claim
 from affscore_book.kit.statistics import Interval, leaving_out
+from affscore_book.kit.tables import Table
 from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 from affscore_book.stitching.study import StitchingStudy
+from affscore_study.kit.claims import Claim
 
 __all__ = ["PAPER_FIGURE_1", "against_stitches", "order_share", "stitch_claims"]
 

@@ -1,11 +1,11 @@
 """The paper's 36 pretrained networks on Imagenette or ImageNet, in pieces: each goes on where the last one stopped.
 
-    python -m affscore_book.imagenet_signatures.full_run measure imagenette FOLDER --minutes 300
-    python -m affscore_book.imagenet_signatures.full_run pack FOLDER imagenette.zip
-    python -m affscore_book.imagenet_signatures.full_run install imagenette.zip
+    python -m affscore_study.imagenet_signatures.full_run measure imagenette FOLDER --minutes 300
+    python -m affscore_study.imagenet_signatures.full_run pack FOLDER imagenette.zip
+    python -m affscore_study.imagenet_signatures.full_run install imagenette.zip
 
-The folder holds one run of ``affscore suite`` a pool. The workflow ``gpu.yml`` and the notebook ``full_run`` call these
-commands, and ``make results`` the last one.
+The folder holds one run of ``affscore-study suite`` a pool. The workflow ``gpu.yml`` and the notebook ``full_run`` call
+these commands, and ``make results`` the last one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from pathlib import Path
 from affscore.files import replacing
 from affscore.settings import Settings
 from affscore.signatures import read_signature
-from affscore.suite.architectures import facts
-from affscore.suite.requests import is_finished
-from affscore.suite.suites import run_suite
 from affscore.zoo.datasets import fingerprint
 from affscore.zoo.names import PAPER, WEIGHTS
-from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, MANIFEST, SCHEMA, install, other_pool
+from affscore_book.kit.architectures import facts
+from affscore_study.imagenet_signatures.full_results import (
+    BATCH_SIZE,
+    MANIFEST,
+    SCHEMA,
+    install,
+    other_pool,
+)
+from affscore_study.suite.requests import is_finished
+from affscore_study.suite.suites import run_suite
 
 __all__ = ["measure_all", "pack", "time_limit"]
 

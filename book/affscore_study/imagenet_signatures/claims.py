@@ -15,16 +15,16 @@ from functools import partial
 import numpy as np
 
 from affscore.signatures import Signature
-from affscore.suite.tables import Table
 from affscore_book.decade.collection import Trained
-from affscore_book.imagenet_signatures.channels import channel_gap
 from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
 from affscore_book.imagenet_signatures.finding import seeds
-from affscore_book.imagenet_signatures.paper import MEASURES
 from affscore_book.imagenet_signatures.trained import TRAINED, Pairs, climb, skip_gap, strongest_measure, widening
-from affscore_book.kit.claims import HIGHER, LOWER, Claim, side_by_side
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
+from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import statistic
+from affscore_study.imagenet_signatures.channels import channel_gap
+from affscore_study.imagenet_signatures.paper import MEASURES
+from affscore_study.kit.claims import HIGHER, LOWER, Claim, side_by_side
 
 __all__ = [
     "channel_claims", "deeper_with_norm", "measure_claims", "own_claims", "pool_claims", "skip_claims", "start_claims",
@@ -62,7 +62,7 @@ def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]]) -> list[Claim]:
 def channel_claims(spatial: Mapping[str, Signature], few: Mapping[str, Mapping[str, float]]) -> list[Claim]:
     """Is ViT more non-linear than MNASNet, by the spatial pool, with all channels and with 50 of each call?
 
-    ``few`` is that of :func:`affscore_book.imagenet_signatures.channels.channel_medians`.
+    ``few`` is that of :func:`affscore_study.imagenet_signatures.channels.channel_medians`.
     """
     gaps = {"all channels": family_gap(spatial, "ViT", ["MNASNet"])[1], "50 channels a call": channel_gap(few)}
     rows = {
@@ -94,7 +94,7 @@ def start_claims(draws: Sequence[Mapping[str, np.ndarray]]) -> list[Claim]:
     """What Figure 11 says of a VGG16 before training; a claim about random weights, asked of random weights.
 
     ``draws`` holds the scores of its calls for several draws of the weights, those of
-    :func:`affscore_book.imagenet_signatures.channels.channel_scores`: with all channels and with 50 of each call.
+    :func:`affscore_study.imagenet_signatures.channels.channel_scores`: with all channels and with 50 of each call.
     """
     rows = []
     for what, theirs, of, accept in (

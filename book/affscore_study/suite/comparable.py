@@ -1,7 +1,7 @@
 """Which signatures are comparable, and the sequence of scores that is compared.
 
-The functions of :mod:`affscore.suite.compare`, :mod:`affscore.suite.distances` and :mod:`affscore.suite.figures` take
-signatures as a mapping from names to :class:`affscore.Signature`, such as :func:`load_signatures` returns for a folder.
+The functions of ``compare``, ``distances`` and ``figures`` take signatures as a mapping from names to
+:class:`affscore.Signature`, such as :func:`load_signatures` returns for a folder.
 Scores are comparable if pool, covariance, data, batch size and the choice of calls agree; signatures that differ in
 one of them are refused.
 
@@ -21,10 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.signatures import Signature, read_signature
-from affscore.suite.architectures import model_name, printable, weights_kind
-from affscore.suite.requests import is_finished, request_of
+from affscore_book.kit.architectures import model_name, printable, weights_kind
+from affscore_study.suite.requests import is_finished, request_of
 
-__all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "names_of", "sequence"]
+__all__ = [
+    "Floats",
+    "Signatures",
+    "collect",
+    "conditions",
+    "load_signatures",
+    "names_of",
+]
 
 Signatures = Mapping[str, Signature]
 Floats = NDArray[np.float64]
@@ -112,16 +119,3 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
                 f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one {key}."
             )
     return dict(signatures)
-
-
-def sequence(signature: Signature) -> Floats:
-    """The scores of a signature in execution order, averaged over batches, without dead calls; shape (calls,).
-
-    Raises ValueError if no call is left.
-    """
-    alive = signature.mean[~np.isnan(signature.mean)]
-    if not len(alive):
-        calls = len(signature.calls)
-        what = f"has {calls} activation calls, all dead" if calls else "has no activation call"
-        raise ValueError(f"the signature of {model_name(signature)} {what}; there is nothing to compare.")
-    return alive

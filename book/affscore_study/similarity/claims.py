@@ -16,9 +16,9 @@ import numpy as np
 from scipy import stats
 from scipy.stats import spearmanr
 
-from affscore_book.kit.claims import Claim, side_by_side
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_book.similarity.study import PAPER_TABLE_2, PAPER_TABLE_4, SimilarityStudy
+from affscore_study.kit.claims import Claim, side_by_side
 
 __all__ = ["kept_signs", "other_widths", "same_depth", "single_units", "trained_pairs"]
 

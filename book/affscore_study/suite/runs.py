@@ -2,7 +2,7 @@
 
 :func:`run` computes the same as :func:`affscore.signature`. It keeps the finished batches in the file of the network;
 run again, it measures the missing batches and ends with the same bits as an uninterrupted run with the same machine,
-versions and settings, which it checks (:mod:`affscore.suite.requests`). A folder of a run holds::
+versions and settings, which it checks (:mod:`affscore_study.suite.requests`). A folder of a run holds::
 
     resnet50.json                a finished signature (affscore.Signature.load)
     swin_t.json.partial          an unfinished one: its first batches
@@ -26,7 +26,8 @@ from torch import nn
 from affscore.engine import batch_results, resolve_device
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, BatchResult, Signature, read_signature
-from affscore.suite.requests import (
+from affscore.zoo.batches import Batches
+from affscore_study.suite.requests import (
     RunError,
     check_same,
     differences,
@@ -34,7 +35,6 @@ from affscore.suite.requests import (
     request,
     request_of,
 )
-from affscore.zoo.batches import Batches
 
 __all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 

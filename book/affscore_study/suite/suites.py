@@ -1,8 +1,8 @@
 """Many networks on one data set: the whole study of the paper with one command.
 
-:func:`run_suite` runs every network of a list (:func:`affscore.suite.runs.run`), skips finished ones, and continues
-after a network that fails. ``affscore suite`` is the command; several processes can share the list
-(:mod:`affscore.suite.processes`).
+``run_suite`` runs every network of a list (:func:`affscore_study.suite.runs.run`), skips finished ones, and continues
+after a network that fails. ``affscore-study suite`` is the command; several processes can share the list
+(:mod:`affscore_study.suite.processes`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from affscore.errors import AffscoreError
 from affscore.files import check_folder
 from affscore.settings import Settings
 from affscore.signatures import read_signature
-from affscore.suite.requests import RunError, check_same, differences, is_finished
-from affscore.suite.runs import file_name, run, set_aside
 from affscore.zoo.datasets import fingerprint, load_dataset
 from affscore.zoo.hub import HUBS
 from affscore.zoo.models import available_models, load_model, weights_fingerprint
 from affscore.zoo.names import WEIGHTS
 from affscore.zoo.weights import require
+from affscore_study.suite.requests import RunError, check_same, differences, is_finished
+from affscore_study.suite.runs import file_name, run, set_aside
 
 __all__ = ["Failure", "SuiteError", "run_suite"]
 
@@ -65,8 +65,8 @@ def run_suite(
     restart: bool = False,
     progress: bool = True,
 ) -> list[Failure]:
-    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore.suite.runs.file_name`); run again, it
-    measures the missing ones. The book's chapter ``imagenet_signatures`` compares such signatures.
+    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore_study.suite.runs.file_name`); run
+    again, it measures the missing ones. The book's chapter ``imagenet_signatures`` compares such signatures.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def run_suite(
     dataset, root, batch_size, batches, seed, workers
         As for :func:`affscore.zoo.datasets.load_dataset`.
     settings, device, restart
-        As for :func:`affscore.suite.runs.run`.
+        As for :func:`affscore_study.suite.runs.run`.
     progress
         Show a progress bar for each network, and a line for each that was finished before.
 

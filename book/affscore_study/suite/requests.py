@@ -15,8 +15,8 @@ from affscore.engine import circumstances, versions
 from affscore.errors import AffscoreError
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, Signature
-from affscore.suite.checksums import checksum, network_checksum
 from affscore.zoo.batches import Batches
+from affscore_study.suite.checksums import checksum, network_checksum
 
 __all__ = ["RunError", "check_same", "differences", "is_finished", "request", "request_of"]
 

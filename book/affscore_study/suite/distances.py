@@ -1,7 +1,7 @@
 """How far apart signatures are: DTW distances, and the tree that follows from them.
 
-Distances are a :class:`affscore.suite.tables.Table` with one row and one column for each network, which the other
-functions take. :mod:`affscore.suite.figures` draws each.
+Distances are a :class:`affscore_book.kit.tables.Table` with one row and one column for each network, which the other
+functions take. :mod:`affscore_study.suite.figures` draws each.
 
 Reference: Bouniot et al., CVPR 2025, section 4 (Figure 5 B), Appendix E (Figure 16) and Appendix F (Figure 18).
 """
@@ -14,50 +14,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from affscore.suite.architectures import weights_kind
-from affscore.suite.comparable import Floats, Signatures, collect, sequence
-from affscore.suite.tables import Table
-from affscore.zoo.weights import require
+from affscore_book.kit.architectures import weights_kind
+from affscore_book.kit.sequences import dtw, sequence
+from affscore_book.kit.tables import Table
+from affscore_study.suite.comparable import Floats, Signatures, collect
 
-__all__ = ["deviations", "distances", "dtw", "matrix", "tree"]
-
-
-def dtw(a: ArrayLike, b: ArrayLike) -> float:
-    """Dynamic time warping distance of two sequences of scores (Sakoe and Chiba, 1978).
-
-    A warping path aligns the sequences from first to last element; each step advances one of them, or both, by one.
-    The distance is the least possible square root of the summed squared differences along a path. The sequences
-    have shapes (n,) and (m,), of finite numbers.
-
-    Notes
-    -----
-    All steps have weight 1 and there is no window. The paper does not state its cost, weights or normalisation. Its
-    code pins tslearn, whose DTW is the same; the size of the paper's deviations between data sets (.26 for whole
-    networks) fits that, and would be far too large for normalised ones.
-
-    The distance is symmetric and not negative. Repeating an element costs nothing, so it can be 0 for different
-    sequences, and the triangle inequality does not hold. Computed by dtaidistance.
-
-    Examples
-    --------
-    >>> dtw([0.2, 0.8], [0.2, 0.2, 0.8])
-    0.0
-    >>> round(dtw([0.5, 0.5, 0.5, 0.5], [0.7]), 6)
-    0.4
-    """
-    pair = [np.ascontiguousarray(values, dtype=np.float64) for values in (a, b)]
-    for name, array in zip("ab", pair, strict=True):
-        if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-            raise ValueError(
-                f"{name} has shape {array.shape} and {int((~np.isfinite(array)).sum())} values that are not finite; it "
-                "should be a sequence of at least one finite number."
-            )
-    library = require("dtaidistance.dtw")
-    return float(library.distance(*pair, use_c=library.dtw_cc is not None))
+__all__ = ["deviations", "distances", "matrix", "tree"]
 
 
 def distances(signatures: Signatures) -> Table:

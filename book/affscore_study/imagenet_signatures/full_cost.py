@@ -20,13 +20,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from affscore.signatures import Signature
-from affscore.suite.architectures import facts
-from affscore.suite.tables import Table
 from affscore.zoo.names import WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
-from affscore_book.imagenet_signatures.full_results import BATCH_SIZE, EXPECTED, other_pool
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
+from affscore_book.kit.architectures import facts
 from affscore_book.kit.stored import read_results
+from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.full_results import (
+    BATCH_SIZE,
+    EXPECTED,
+    other_pool,
+)
 
 __all__ = ["DEVICES", "WORSE", "Device", "Measured", "Timed", "hours", "hours_table", "read_measured", "read_timed"]
 

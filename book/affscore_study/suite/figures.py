@@ -1,5 +1,5 @@
-"""Figures that compare networks, from the tables of :mod:`affscore.suite.compare` and
-:mod:`affscore.suite.distances` or from signatures. Each function draws one figure.
+"""Figures that compare networks, from the tables of :mod:`affscore_study.suite.compare` and
+:mod:`affscore_study.suite.distances` or from signatures. Each function draws one figure.
 
 A line above every figure names random weights; if others are trained, a star marks the names of those that are not.
 """
@@ -17,11 +17,11 @@ from scipy.cluster.hierarchy import dendrogram, leaves_list
 
 from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore.signatures import Signature
-from affscore.suite.architectures import weights_kind
-from affscore.suite.comparable import collect
-from affscore.suite.compare import density_curves
-from affscore.suite.distances import matrix, tree
-from affscore.suite.tables import Table
+from affscore_book.kit.architectures import weights_kind
+from affscore_book.kit.tables import Table
+from affscore_study.suite.comparable import collect
+from affscore_study.suite.compare import density_curves
+from affscore_study.suite.distances import matrix, tree
 
 __all__ = [
     "plot_batch_sizes", "plot_dendrogram", "plot_densities", "plot_distances", "plot_history", "plot_signatures",
@@ -144,7 +144,7 @@ def plot_densities(signatures: Mapping[str, Signature]) -> None:
 def plot_history(table: Table) -> None:
     """Smallest, median and largest score of each network in the order of years, and accuracy (Figure 5 A).
 
-    ``table`` comes from :func:`affscore.suite.compare.history`.
+    ``table`` comes from :func:`affscore_study.suite.compare.history`.
     """
     kinds, years, n, accuracy = table.columns["weights"], table["year"], len(table), table["accuracy"]
     known = bool(np.isfinite(accuracy).any())

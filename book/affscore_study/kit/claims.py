@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from affscore.arguments import check_choice
-from affscore.suite.tables import Table
 from affscore_book.kit.statistics import Interval
+from affscore_book.kit.tables import Table
 
 __all__ = [
     "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side",

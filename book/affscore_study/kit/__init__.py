@@ -1,0 +1,1 @@
+"""What the audits share: claims and their verdicts."""

@@ -1,0 +1,1 @@
+"""Similarities of trained networks: rules and verdicts."""
