@@ -68,7 +68,9 @@ def check_coverage(misses: Any) -> None:
     if len(found) != 2:
         hint = f"there are {len(found)} numbers; give two, for six results and for the jackknife."
     elif not _near(found, ours):
-        hint = "give every network one number for all its pairs, draw at least 1,000 studies, and count those without 0."
+        hint = (
+            "give every network one number for all its pairs, draw at least 1,000 studies, and count those without 0."
+        )
         if _near(1 - found, ours):
             hint = "these are the shares that hold the truth; count the intervals that miss it."
         elif _near(found[::-1], ours):
