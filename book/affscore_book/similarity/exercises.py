@@ -56,7 +56,7 @@ MISSED_BY = (0.05, 0.025)
 
 @exercise("similarity-coverage", misses=numbers)
 def check_coverage(misses: Any) -> None:
-    """Is ``misses`` the share of 95 % intervals without the truth: of six pairs as six results, and of the jackknife?"""
+    """Is ``misses`` the share of intervals without the truth, of six pairs as six results and of the jackknife?"""
     random, pairs = np.random.default_rng(0), list(itertools.combinations(range(4), 2))
     own = random.normal(size=(20_000, 4))
     values = np.stack([own[:, i] + own[:, j] for i, j in pairs], 1) + 0.3 * random.normal(size=(20_000, 6))
