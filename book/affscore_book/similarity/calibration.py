@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from affscore.arguments import whole_number
-from affscore_book.similarity.kernels import cka_map
+from affscore_book.similarity.kernels import centred_gram, cka_map
 
 __all__ = ["BestPair", "best_pair"]
 
@@ -60,12 +60,13 @@ def best_pair(grams_x: Sequence[Any], grams_y: Sequence[Any], *, orders: int = 1
     (True, False, True)
     """
     whole_number("orders", orders, 19)
-    true = cka_map(grams_x, grams_y)
+    maps = [cka_map(grams_x, grams_y)]
+    x, y = (torch.stack([centred_gram(torch.as_tensor(k).double()) for k in grams]) for grams in (grams_x, grams_y))
+    x, y = (tables / torch.linalg.matrix_norm(tables)[:, None, None] for tables in (x, y))
     random = np.random.default_rng(seed)
-    maps = [true]
     for _ in range(orders):
         order = torch.from_numpy(random.permutation(len(grams_y[0])))
-        maps.append(cka_map(grams_x, [torch.as_tensor(k)[order][:, order] for k in grams_y]))
+        maps.append((x.flatten(1) @ y[:, order][:, :, order].flatten(1).T).cpu().numpy())
     values = np.array(maps)
     at = math.ceil(0.95 * (orders + 1)) - 1
     largest = values.max(axis=(1, 2))

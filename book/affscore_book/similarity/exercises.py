@@ -7,25 +7,27 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy import stats
 
-from affscore_book.kit.answers import function, mapping, numbers, one_number, two_ends, whole
+from affscore_book.kit.answers import function, mapping, numbers, whole
 from affscore_book.kit.checks import case, exercise, report
-from affscore_book.kit.statistics import over_pairs, student_interval
 from affscore_book.similarity.concepts import Concepts
-from affscore_book.similarity.dissection import Dissection
-from affscore_book.similarity.kernels import cka
+from affscore_book.similarity.kernels import centred_gram
 from affscore_book.similarity.procrustes import procrustes
 
+Array = NDArray[np.float64]
 
-def two_tables(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+
+def two_tables(first: Array, second: Array) -> tuple[Array, Array]:
     """Two tables of 12 rows, one number for each channel, from the features (n, C, H, W) of two networks."""
-    return first[:12].mean((2, 3)), second[100:112].mean((2, 3))
+    start = min(60, len(second) - 12)
+    return first[:12].mean((2, 3)), second[start : start + 12].mean((2, 3))
 
 
 @exercise("similarity-null", null=numbers)
-def check_null(x: Tensor, y: Tensor, null: Any) -> None:
+def check_null(x: Array, y: Array, null: Any) -> None:
     """Does ``null`` hold at least 50 values of orthogonal Procrustes for rows in random order?"""
     null = null.ravel()
     ours = {group: procrustes(x, y, group, null=200) for group in ("orthogonal", "relu")}
@@ -48,68 +50,81 @@ def _alike(null: np.ndarray, ours: np.ndarray) -> bool:
     return bool(abs(null.mean() - ours.mean()) < 5 * error and 0.5 < null.std() / spread < 2)
 
 
-@exercise("similarity-jackknife", interval=two_ends)
-def check_jackknife(values: Any, interval: Any) -> None:
-    """Is ``interval`` (low, high) that of the jackknife over the four networks of six pairs?"""
-    table = np.full((4, 4), np.nan)
-    for (i, j), value in zip(itertools.combinations(range(4), 2), values, strict=True):
-        table[i, j] = table[j, i] = value
-    ours = over_pairs(table)[1:]
-    hint = ""
-    if np.allclose(interval, student_interval(values)[1:], atol=2e-3):
-        hint = "this takes six pairs for six results. Leave out one network at a time, with all its pairs."
-    elif not np.allclose(interval, ours, atol=2e-3):
-        hint = "with network i left out, the mean v_i of three pairs remains. Put the four v_i into the formula."
-    report("similarity-jackknife", not hint, f"{ours[0]:.2f} to {ours[1]:.2f}.", hint)
+#: How far the share of intervals that miss may lie from ours: for six pairs as six results, and for the jackknife.
+MISSED_BY = (0.05, 0.025)
 
 
-@exercise("similarity-build", cka_of=function, null_of=function)
-def check_build(cka_of: Callable[[Any, Any], float], null_of: Callable[[Any, Any], Any]) -> None:
-    """Is ``cka_of(x, y)`` linear CKA of arrays (n, d) and (n, e), and ``null_of(x, y)`` at least 20 values of its null?
+@exercise("similarity-coverage", misses=numbers)
+def check_coverage(misses: Any) -> None:
+    """Is ``misses`` the share of intervals without the truth, of six pairs as six results and of the jackknife?"""
+    random, pairs = np.random.default_rng(0), list(itertools.combinations(range(4), 2))
+    own = random.normal(size=(20_000, 4))
+    values = np.stack([own[:, i] + own[:, j] for i, j in pairs], 1) + 0.3 * random.normal(size=(20_000, 6))
+    without = np.stack([values[:, [i not in pair for pair in pairs]].mean(1) for i in range(4)], 1)
+    quantiles = stats.t.ppf(0.975, [5, 3])  # of six results, and of four
+    halves = quantiles[0] * values.std(1, ddof=1) / np.sqrt(6), quantiles[1] * np.sqrt(3 * without.var(1))
+    ours = np.array([(np.abs(values.mean(1)) > half).mean() for half in halves])
+    found, hint = misses.ravel(), ""
+    if len(found) != 2:
+        hint = f"there are {len(found)} numbers; give two, for six results and for the jackknife."
+    elif not _near(found, ours):
+        hint = (
+            "give every network one number for all its pairs, draw at least 1,000 studies, and count those without 0."
+        )
+        if _near(1 - found, ours):
+            hint = "these are the shares that hold the truth; count the intervals that miss it."
+        elif _near(found[::-1], ours):
+            hint = "first the share for six results, then that of the jackknife."
+        elif abs(found[0] - 0.05) < 0.02:
+            hint = "six independent numbers would give this; here two pairs with a network in common share its number."
+    report("similarity-coverage", not hint, f"about {ours[0]:.0%} miss, and {ours[1]:.0%} by the jackknife.", hint)
 
-    The features have a common mean and few images, so that it counts what is taken out of the tables.
-    """
+
+def _near(found: Array, ours: Array) -> bool:
+    return bool((np.abs(found - ours) < MISSED_BY).all())
+
+
+@exercise("similarity-build", centred_of=function)
+def check_centred(centred_of: Callable[[Any], Any]) -> None:
+    """Does ``centred_of(table)`` take out the diagonal, and then what a row or a column of the rest has in common?"""
     random = np.random.default_rng(0)
-    common = random.normal(size=(12, 3))
-    x, y = (common @ random.normal(size=(3, width)) + random.normal(size=(12, width)) + 2 for width in (5, 8))
-    with case("arrays (12, 5) and (12, 8)"):
-        value, ours = one_number(cka_of(x, y)), cka(x, y, null=400)
-    tables = [rows @ rows.T for rows in (x, y)]
-    margins = [k - k.mean(0) - k.mean(1)[:, None] + k.mean() for k in tables]
+    rows = random.normal(size=(12, 5)) + 2
+    table = rows @ rows.T
+    given = table.copy()
+    with case("the dot products of 12 rows"):
+        found = numbers(centred_of(given))
+    ours = np.asarray(centred_gram(torch.from_numpy(table)))
+    means = table.mean(0)
     hint = ""
-    if not abs(value - ours.value) < 1e-6:
-        hint = "take n - 2 and the rest from the formula, with 0 on the diagonal before the sums and after them."
-        if abs(value - _cosine(*tables)) < 1e-6:
-            hint = "this is the cosine of the tables as they are; take out the diagonal, then what rows share."
-        elif abs(value - _cosine(*margins)) < 1e-6:
-            hint = "the diagonal is still in: each image is like itself, so that the null of this one is above 0."
-        return report("similarity-build", False, "", hint)
-    with case("arrays (12, 5) and (12, 8)"):
-        null = numbers(null_of(x, y)).ravel()
-    if len(null) < 20:
-        hint = f"CKA is right; my_null gives {len(null)} values and should give at least 20."
-    elif not _alike(null, np.asarray(ours.null)):
-        hint = "CKA is right; the null is that of the rows of y in random order, another order each time."
-    report("similarity-build", not hint, "the same number as `cka`, and a null around 0.", hint)
+    if found.shape != table.shape:
+        hint = f"your table has shape {found.shape}; it should be {table.shape}."
+    elif not np.array_equal(given, table):
+        hint = "your function writes into the table that it was given; copy it first."
+    elif not np.allclose(found, ours, rtol=1e-6, atol=1e-6):
+        hint = "put 0 on the diagonal before you add up rows, and again at the end; divide by n - 2, not by n."
+        if np.allclose(found, table - means - means[:, None] + table.mean()):
+            hint = "the diagonal is still in: each image is like itself, in every network."
+        elif np.allclose(found - np.diag(np.diag(found)), ours, rtol=1e-6, atol=1e-6):
+            hint = "only the diagonal is wrong; put it to 0 at the end, too."
+    report("similarity-build", not hint, "rows and columns add up to 0, and the diagonal is 0.", hint)
 
 
-def _cosine(k: NDArray[np.float64], m: NDArray[np.float64]) -> float:
-    return float((k * m).sum() / np.sqrt((k * k).sum() * (m * m).sum()))
+@exercise("similarity-left-out", overlap=numbers, counts=mapping(whole))
+def check_left_out(overlap: Any, concepts: Concepts, counts: dict[str, int], threshold: float = 0.04) -> None:
+    """Does ``counts`` say how many units are interpretable without each category of concepts?
 
-
-@exercise("similarity-left-out", counts=mapping(whole))
-def check_left_out(found: Dissection, concepts: Concepts, counts: dict[str, int]) -> None:
-    """Does ``counts`` say how many units are interpretable without each category of concepts?"""
+    ``overlap`` has the intersection over union of units and concepts, (units, concepts).
+    """
     categories = np.array(concepts.categories)
-    best = {left: found.iou[:, categories != left].max(1) for left in concepts.categories}
-    ours = {left: int((values > found.threshold).sum()) for left, values in best.items()}
-    alone = {kind: int((found.iou[:, categories == kind].max(1) > found.threshold).sum()) for kind in ours}
+    best = {left: overlap[:, categories != left].max(1) for left in concepts.categories}
+    ours = {left: int((values > threshold).sum()) for left, values in best.items()}
+    alone = {kind: int((overlap[:, categories == kind].max(1) > threshold).sum()) for kind in ours}
     hint = ""
     if missing := [kind for kind in ours if kind not in counts]:
         hint = f"there is no number for {', '.join(map(repr, missing))}."
     elif wrong := [kind for kind in ours if counts[kind] != ours[kind]]:
-        hint = f"without {wrong[0]!r} another number of units is above {found.threshold}. Take the best of the rest."
+        hint = f"without {wrong[0]!r} another number of units is above {threshold}. Take the best of the rest."
         if all(counts[kind] == alone[kind] for kind in ours):
             hint = "this is what each category finds alone. Leave it out and keep the others."
     least = min(ours, key=ours.__getitem__)
-    report("similarity-left-out", not hint, f"{ours[least]} of {len(found.iou)} units without {least!r}.", hint)
+    report("similarity-left-out", not hint, f"{ours[least]} of {len(overlap)} units without {least!r}.", hint)

@@ -119,6 +119,12 @@ class SimilarityStudy:
             for network in networks
         ])  # fmt: skip
 
+    def chance(self, *prefixes: str, top_of: str = "map") -> float:
+        """The mean fraction of interpretable units for the masks of other images, over networks and layers."""
+        found = [curve["chance"].mean() for prefix in prefixes
+                 for curve in self.dissection(prefix, top_of=top_of).values()]  # fmt: skip
+        return float(np.mean(found))
+
     def drops(self, prefix: str, *, layer: str = "", top_of: str = "map") -> np.ndarray:
         """:meth:`curves` in the basis of single units minus at alpha = 1, (networks,)."""
         curves = self.curves(prefix, layer=layer, top_of=top_of)
