@@ -15,12 +15,12 @@ from affscore_book.imagenet_signatures.trained import (
     skip_gap,
     skip_table,
     strongest_measure,
-    trained_correlations,
     widening,
     widening_table,
 )
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.seen import trained_correlations
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

@@ -94,12 +94,13 @@ def wrong_directions(root: Path) -> list[str]:
 
 
 def lessons_that_call_the_study(root: Path) -> list[str]:
-    """Notebooks that are no audit and import the study: a lesson is read with the library and the book alone."""
+    """Lessons that import the study: they need the library and the book alone. ``full_run`` is the study's own page."""
     found = []
     for path in sorted((root / "book").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        if not path.name.startswith("audit_") and re.search(r"^ *(?:from|import) affscore_study\b", code, re.MULTILINE):
+        lesson = not path.name.startswith("audit_") and path.stem != "full_run"
+        if lesson and re.search(r"^ *(?:from|import) affscore_study\b", code, re.MULTILINE):
             found.append(f"{path.name} imports affscore_study")
     return found
 
@@ -194,11 +195,11 @@ def test_the_house_keeps_its_rules(rule):
 PLANTED = {
     "affscore/__init__.py": "",
     "affscore/zoo/__init__.py": "",
-    "affscore/score.py": "import affscore_study.kit.claims\ndef f():\n    from affscore.zoo.models import load_model\n",
+    "affscore/score.py": "import affscore_book.kit.stored\ndef f():\n    from affscore.zoo.models import load_model\n",
     "affscore/zoo/models.py": "from affscore.cli.options import device_of\nfrom affscore import score\nscore._root\n",
     "affscore/cli/options.py": "from affscore.zoo.models import _own\n",
     "affscore/files.py": "def cka(): ...\n__all__ = ['cka']\n" + "\n" * 400,
-    "book/affscore_study/kit/claims.py": "from affscore_book.theory import measures\n",
+    "book/affscore_book/kit/stored.py": "from affscore_book.theory import measures\n",
     "book/affscore_book/kit/tables.py": "from affscore_study.theory.smooth import roots\n",
     "book/affscore_study/theory/smooth.py": "from affscore_book.theory.figures import roots\n",
     "book/affscore_book/theory/measures.py": "def cka(): ...\n__all__ = ['cka']\n",

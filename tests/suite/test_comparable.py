@@ -1,12 +1,9 @@
 """What may be compared: settings that differ, folders, bad files, dead networks."""
 
-import math
-
 import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
-from affscore_book.kit.sequences import sequence
 from affscore_study.suite.comparable import (
     collect,
     conditions,
@@ -83,11 +80,3 @@ def test_names_stay_short_and_different(files, names):
         model, _, kind = model.partition(" ")
         signatures[file] = published(model, [0.5], kind or "pretrained")
     assert names_of(signatures) == names
-
-
-def test_a_network_without_live_calls_is_named():
-    dead = {"a": made([[0.5, 0.6]]), "b": made([[math.nan, math.nan]], model="deadnet")}
-    with pytest.raises(ValueError, match="signature of deadnet has 2 activation calls, all dead"):
-        distances(dead)
-    with pytest.raises(ValueError, match="signature of network has no activation call"):
-        sequence(made([[]]))

@@ -8,29 +8,11 @@ import pytest
 from made_signatures import made, programme, published, random_scores
 from scipy.cluster.hierarchy import fcluster, leaves_list
 
-from affscore_book.kit.sequences import dtw, sequence
+from affscore_book.kit.sequences import sequence
 from affscore_book.kit.tables import Table
 from affscore_study.suite.distances import deviations, distances, matrix, tree
 
 SEEDS = range(5)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_dtw_is_the_least_cost_of_a_warping_path(seed):
-    generator = np.random.default_rng(seed)
-    n, m = generator.integers(1, 40, size=2)
-    a, b = generator.normal(size=n), generator.normal(size=m)
-    assert dtw(a, b) == pytest.approx(programme(a, b), rel=1e-12)
-
-
-@pytest.mark.parametrize(("a", "b", "message"), [
-    ([], [1.0], r"a has shape \(0,\)"),
-    ([1.0], [math.nan], r"b has shape \(1,\) and 1 values that are not finite"),
-    ([1.0], [[1.0]], r"b has shape \(1, 1\)"),
-])  # fmt: skip
-def test_dtw_refuses_what_has_no_distance(a, b, message):
-    with pytest.raises(ValueError, match=message):
-        dtw(a, b)
 
 
 def test_distances_are_those_of_the_means_of_live_calls():

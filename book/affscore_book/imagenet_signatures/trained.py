@@ -7,7 +7,6 @@ of more seeds of the same architecture; a sentence about architectures counts th
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,15 +15,13 @@ import numpy as np
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.greatest import greatest, turned
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.tables import Table
-from affscore_study.suite.compare import companion_correlations
 
 __all__ = [
     "TRAINED", "Pairs", "climb", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
-    "trained_correlations", "widening", "widening_table", "zeros_of",
+    "widening", "widening_table", "zeros_of",
 ]  # fmt: skip
 
 
@@ -118,17 +115,6 @@ TRAINED: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def trained_correlations(folder: str | os.PathLike[str]) -> Table:
-    """:func:`affscore_study.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
-
-    One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
-    networks are not independent: see :data:`TRAINED`.
-    """
-    by_data: dict[str, dict[str, Signature]] = {}
-    for name, found in trained_networks(folder).items():
-        by_data.setdefault(found.provenance["data"]["dataset"], {})[name] = found
-    tables = [companion_correlations(group) for group in by_data.values()]
-    return Table.from_rows([row for table in tables for row in table.rows() if row["model"] not in ("mean", "std")])
 
 
 def _grouped(correlations: Table, measure: str, group: Callable[[str], str]) -> list[float]:

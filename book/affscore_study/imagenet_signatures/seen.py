@@ -10,6 +10,7 @@ were known. What needs other networks is in :mod:`affscore_study.imagenet_signat
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from affscore.signatures import Signature
+from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
@@ -31,7 +33,7 @@ from affscore_study.imagenet_signatures.paper import (
 from affscore_study.kit.claims import FLOOR, HIGHER, LOWER, Claim, near, side_by_side
 from affscore_study.suite.compare import companion_correlations
 
-__all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen"]
+__all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen", "trained_correlations"]
 
 Draw = Mapping[str, Pair]
 Measure = Callable[[Signature], float]
@@ -301,3 +303,16 @@ def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> li
                theirs, numbers, near(theirs, NEAR))
         for name, measure, theirs, numbers in _table_2(draws, varied)
     ]  # fmt: skip
+
+
+def trained_correlations(folder: str | os.PathLike[str]) -> Table:
+    """:func:`affscore_study.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
+
+    One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
+    networks are not independent: see :data:`TRAINED`.
+    """
+    by_data: dict[str, dict[str, Signature]] = {}
+    for name, found in trained_networks(folder).items():
+        by_data.setdefault(found.provenance["data"]["dataset"], {})[name] = found
+    tables = [companion_correlations(group) for group in by_data.values()]
+    return Table.from_rows([row for table in tables for row in table.rows() if row["model"] not in ("mean", "std")])

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from affscore.cli.main import Parser, run_command
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore.zoo.names import SUITES
+from affscore_study.suite.names import SUITES
 from affscore_study.suite.processes import share
 
-__all__ = ["main", "parser"]
+__all__ = ["parser"]
 
 
 def parser() -> argparse.ArgumentParser:
