@@ -8,7 +8,7 @@ from affscore.errors import AffscoreError, AffscoreWarning
 from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 
 if TYPE_CHECKING:
-    from affscore.engine import signature
+    from affscore.measuring import signature
     from affscore.signatures import Signature, SignatureError
     from affscore.zoo.datasets import load_dataset
     from affscore.zoo.models import load_model
@@ -35,7 +35,7 @@ _LATER = {
     "SignatureError": "affscore.signatures",
     "load_dataset": "affscore.zoo.datasets",
     "load_model": "affscore.zoo.models",
-    "signature": "affscore.engine",
+    "signature": "affscore.measuring",
 }
 
 

@@ -1,6 +1,6 @@
 """Non-linearity signatures: the affinity score of every activation call of a network, in execution order.
 
-:func:`affscore.signature` (:mod:`affscore.engine`) measures one. This module has the result, and stores, loads and
+:func:`affscore.signature` (:mod:`affscore.measuring`) measures one. This module has the result, and stores, loads and
 draws it. The book's first chapter teaches it.
 
 The stored form is one JSON object: ``schema``, which is the string ``affscore.signature/1``, and under their names the
@@ -129,7 +129,7 @@ class Signature:
     def from_results(
         cls, results: Iterable[BatchResult], *, pool: str, covariance: str, provenance: Mapping[str, Any] | None = None
     ) -> Signature:
-        """The signature of batches, in the given order, from the results of :func:`affscore.engine.batch_results`.
+        """The signature of batches, in the given order, from the results of :func:`affscore.measuring.batch_results`.
 
         Raises
         ------

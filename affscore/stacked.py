@@ -67,7 +67,7 @@ _ENTRIES = 1 << 25
 
 
 def device_name(device: torch.device) -> str:
-    """The name of a device in provenance and in :data:`affscore.scoring.STACKED`: the card's, or ``"cpu"``."""
+    """The name of a device in provenance and in :data:`affscore.score_queue.STACKED`: the card's, or ``"cpu"``."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 

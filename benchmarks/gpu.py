@@ -9,7 +9,7 @@ the card and the versions; one that fails or runs out of time leaves what it has
 
 1.  ``agreement``: the calls of real networks, scored by the device (:mod:`affscore.stacked`) and by the processor.
 2.  ``signatures``: signatures beside the bare forward pass, with today's scores and with the device's, in turns. Both
-    steps together say whether :data:`affscore.scoring.STACKED` may name the card: if all scores agree and all
+    steps together say whether :data:`affscore.score_queue.STACKED` may name the card: if all scores agree and all
     signatures are faster.
 3.  ``tests``: the GPU tests and three notebooks, the part of ``make gpu`` that fits.
 4.  ``cost``: a batch of every network of the full run, scored by the device: the record that the cost page reads.
@@ -44,11 +44,11 @@ from torch import Tensor, nn
 from torchvision.models import VisionTransformer
 
 import affscore
-from affscore import scoring
+from affscore import score_queue
 from affscore.calls import Observation
-from affscore.engine import versions
 from affscore.files import replacing
 from affscore.forward import Forward, tf32
+from affscore.measuring import versions
 from affscore.score import score_and_shift
 from affscore.settings import Settings
 from affscore.stacked import PROMISE, device_name, most_calls, stacked_scores
@@ -142,8 +142,8 @@ def signatures(asked: argparse.Namespace, record: Record) -> None:
     batches, repeats = (1, 1) if asked.small else (3, 3)
 
     def side(network: nn.Module, batch: Tensor, companions: bool, named: set[str]) -> float:
-        scoring.STACKED.clear()
-        scoring.STACKED.update(named)
+        score_queue.STACKED.clear()
+        score_queue.STACKED.update(named)
         start = synchronised(asked.device)
         affscore.signature(network, [batch] * batches, companions=companions, micro_batch=128)
         return synchronised(asked.device) - start
@@ -181,7 +181,7 @@ def signatures(asked: argparse.Namespace, record: Record) -> None:
 def cost(asked: argparse.Namespace, record: Record) -> None:
     if asked.small:
         return record({"left out": "every network of the full run takes too long on a processor"})
-    scoring.STACKED.add(device_name(asked.device))
+    score_queue.STACKED.add(device_name(asked.device))
     main = runpy.run_path(str(DATA / "imagenet_signatures" / "gpu_cost.py"), run_name="cost")["main"]
     main(["--out", str(asked.results / "work" / "cost.json"), "--device", str(asked.device)])
     record({"record": "work/cost.json"})

@@ -64,6 +64,6 @@ def device_of(options: argparse.Namespace) -> torch.device:
     """The device of the options, checked; by default a GPU if there is one."""
     from torch import nn
 
-    from affscore.engine import resolve_device
+    from affscore.measuring import resolve_device
 
     return resolve_device(nn.Module(), options.device or "auto")

@@ -13,8 +13,8 @@ from typing import Any
 from torch import nn
 
 from affscore.cli.options import device_of, settings_of
-from affscore.engine import signature
 from affscore.files import destination, replacing
+from affscore.measuring import signature
 from affscore.signatures import Signature, SignatureError
 from affscore.zoo.datasets import check_name, load_dataset
 from affscore.zoo.models import load_model

@@ -13,8 +13,8 @@ from small_network import Dead, images, network
 from affscore import Signature, signature
 from affscore.calls import Call, Constant, Excluded, Undecided
 from affscore.companions import MEASURES
-from affscore.engine import batch_results
 from affscore.errors import AffscoreWarning
+from affscore.measuring import batch_results
 from affscore.settings import Settings
 from affscore.signatures import SCHEMA
 

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from small_network import Dead, Made, images, network
 from torch import nn
 
-import affscore.engine
-from affscore import affinity_score, scoring, signature, stacked
+import affscore.measuring
+from affscore import affinity_score, score_queue, signature, stacked
 from affscore.errors import AffscoreWarning
 from affscore.samples import rounding_of
 from affscore.stacked import PROMISE, device_name, most_calls, quintics, stacked_scores
@@ -179,13 +179,13 @@ def test_planted_polynomials_that_do_not_converge_leave_all_to_the_processor(mis
 
 def both_ways(monkeypatch, model, batches, device="cpu", **settings):
     """A signature by the processor, the same by the device, and the stacks that the device was given."""
-    monkeypatch.setattr(scoring, "STACKED", set())
+    monkeypatch.setattr(score_queue, "STACKED", set())
     plain = signature(model, batches, device=device, **settings)
     seen = []
     monkeypatch.setattr(
-        scoring, "stacked_scores", lambda *stack: (seen.append(stack[0].shape), stacked_scores(*stack))[1]
+        score_queue, "stacked_scores", lambda *stack: (seen.append(stack[0].shape), stacked_scores(*stack))[1]
     )
-    monkeypatch.setattr(scoring, "STACKED", {device_name(torch.device(device))})
+    monkeypatch.setattr(score_queue, "STACKED", {device_name(torch.device(device))})
     return plain, signature(model, batches, device=device, **settings), seen
 
 
@@ -207,7 +207,7 @@ def three_alike():
 def test_a_signature_scored_on_the_device_is_the_same(ahead, threads):
     before = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(affscore.engine, "AHEAD", {"cpu": ahead})
+        patch.setattr(affscore.measuring, "AHEAD", {"cpu": ahead})
         torch.set_num_threads(threads)
         try:
             plain, other, seen = both_ways(patch, three_alike(), [torch.randn(40, 6)] * 2, companions=True)
@@ -224,7 +224,7 @@ def test_a_convolutional_signature_in_pieces_is_the_same(monkeypatch):
 
 
 def test_a_device_scores_only_if_it_is_named_and_covariances_are_shrunk(monkeypatch):
-    assert not scoring.STACKED
+    assert not score_queue.STACKED
     plain, other, seen = both_ways(monkeypatch, network(), images(), covariance="empirical")
     assert not seen and (plain.scores == other.scores).all()
 
@@ -255,8 +255,8 @@ def test_a_signature_holds_what_the_device_has_found_and_what_it_left(monkeypatc
 
     batch = torch.randn(40, 6)
     plain = signature(three_alike(), batch, companions=["twin"])
-    monkeypatch.setattr(scoring, "STACKED", {"cpu"})
-    monkeypatch.setattr(scoring, "stacked_scores", halves)
+    monkeypatch.setattr(score_queue, "STACKED", {"cpu"})
+    monkeypatch.setattr(score_queue, "stacked_scores", halves)
     found = signature(three_alike(), batch, companions=["twin"])
     assert found.scores[0].tolist() == [0.25, plain.scores[0, 1], 0.25, 0.25]
     assert found.companions["twin"][0].tolist() == [0.5, plain.companions["twin"][0, 1], 0.5, 0.5]
@@ -267,8 +267,8 @@ def test_without_memory_on_the_device_the_processor_scores(monkeypatch):
         raise torch.OutOfMemoryError("no room")
 
     plain = signature(network(), images(), companions=["twin"])
-    monkeypatch.setattr(scoring, "STACKED", {"cpu"})
-    monkeypatch.setattr(scoring, "stacked_scores", full)
+    monkeypatch.setattr(score_queue, "STACKED", {"cpu"})
+    monkeypatch.setattr(score_queue, "stacked_scores", full)
     other = signature(network(), images(), companions=["twin"])
     assert (plain.scores == other.scores).all() and (plain.companions["twin"] == other.companions["twin"]).all()
 

@@ -70,7 +70,7 @@ def test_the_function_spells_out_every_setting_with_its_default():
 
 
 def test_the_device_auto_is_a_gpu_only_where_there_is_one(monkeypatch):
-    asked = affscore.engine.resolve_device
+    asked = affscore.measuring.resolve_device
     for there, device in ((False, "cpu"), (True, "cuda")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert asked(network(), "auto").type == device

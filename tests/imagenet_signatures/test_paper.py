@@ -6,6 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.tables import Table
@@ -17,7 +18,6 @@ from affscore_study.imagenet_signatures.paper import (
     table_1_claims,
     the_paper_against_itself,
 )
-from affscore_study.suite.names import PAPER
 
 COLUMNS = ("CKA", "norm", "sparsity", "entropy", "R2", "R2 held out")
 

@@ -11,6 +11,7 @@ from torchvision.models import get_model_weights
 
 from affscore.zoo.names import WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.architectures import facts
 from affscore_study.imagenet_signatures import sentences
@@ -21,7 +22,6 @@ from affscore_study.imagenet_signatures.paper import (
     SLIDE_STDS,
 )
 from affscore_study.imagenet_signatures.sentences import paper_claims, rank_interval
-from affscore_study.suite.names import PAPER
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 #: Rows that no run on these pictures answers; and R2 within a batch, 1 where there are more channels than images.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from affscore.signatures import Signature
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.kit.architectures import facts
-from affscore_study.suite.names import PAPER
 
 __all__ = ["SMALL", "Stored", "before_training", "find", "seeds", "stored", "trained_networks"]
 

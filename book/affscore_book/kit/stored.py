@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import scipy
 
-from affscore.engine import versions
 from affscore.files import replacing
+from affscore.measuring import versions
 
 __all__ = ["open_results", "read_results", "rounded", "store_results"]
 

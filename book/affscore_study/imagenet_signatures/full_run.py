@@ -25,6 +25,7 @@ from affscore.settings import Settings
 from affscore.signatures import read_signature
 from affscore.zoo.datasets import fingerprint
 from affscore.zoo.names import WEIGHTS
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.kit.architectures import facts
 from affscore_study.imagenet_signatures.full_results import (
     BATCH_SIZE,
@@ -33,7 +34,6 @@ from affscore_study.imagenet_signatures.full_results import (
     install,
     other_pool,
 )
-from affscore_study.suite.names import PAPER
 from affscore_study.suite.requests import is_finished
 from affscore_study.suite.suites import run_suite
 

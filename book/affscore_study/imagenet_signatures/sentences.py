@@ -16,6 +16,7 @@ from scipy import stats
 
 from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.explained import family_gap
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.imagenet_signatures.trained import climb, ends, gap, strongest_measure
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.sequences import dtw, sequence
@@ -38,7 +39,6 @@ from affscore_study.suite.compare import (
     history,
     statistics,
 )
-from affscore_study.suite.names import PAPER
 
 __all__ = ["paper_claims", "rank_interval"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from affscore.cli.main import Parser, run_command
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore_study.suite.names import SUITES
+from affscore_book.imagenet_signatures.names import SUITES
 from affscore_study.suite.processes import share
 
 __all__ = ["parser"]

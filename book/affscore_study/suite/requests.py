@@ -11,8 +11,8 @@ import scipy
 import torch
 from torch import nn
 
-from affscore.engine import circumstances, versions
 from affscore.errors import AffscoreError
+from affscore.measuring import circumstances, versions
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, Signature
 from affscore.zoo.batches import Batches

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from affscore.engine import batch_results, resolve_device
+from affscore.measuring import batch_results, resolve_device
 from affscore.settings import Settings
 from affscore.signatures import TOTAL, BatchResult, Signature, read_signature
 from affscore.zoo.batches import Batches

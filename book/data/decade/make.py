@@ -32,7 +32,7 @@ import torch
 from torch import nn
 
 from affscore import signature
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, one_position
 from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores

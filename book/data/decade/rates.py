@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 from affscore import signature
-from affscore.engine import versions
 from affscore.forward import tf32
+from affscore.measuring import versions
 from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS

@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from affscore import signature
-from affscore.engine import versions
 from affscore.forward import tf32
+from affscore.measuring import versions
 from affscore.zoo.models import load_model
 from affscore_book.kit.stored import read_results, rounded, store_results
 from affscore_study.imagenet_signatures.full_results import BATCH_SIZE, other_pool

@@ -22,7 +22,7 @@ from torch import Tensor
 from torchvision.transforms.functional import gaussian_blur
 
 from affscore import signature
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm

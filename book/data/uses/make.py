@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings

@@ -23,8 +23,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from affscore.engine import versions
 from affscore.forward import evaluating
+from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
 from affscore_book.kit.stored import rounded, store_results

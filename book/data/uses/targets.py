@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from affscore import signature
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
 from affscore_book.kit.run_files import RunFiles

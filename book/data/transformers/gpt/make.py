@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore import signature
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import load_weights, save_weights

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from affscore import signature
-from affscore.engine import versions
+from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import colour_data

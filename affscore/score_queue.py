@@ -32,7 +32,7 @@ __all__ = ["STACKED", "ScoringQueue", "sentence"]
 
 #: The devices that score shrunk calls themselves, by :func:`affscore.stacked.device_name`: those on which
 #: ``benchmarks/gpu.py`` has found the scores equal to the processor's and the signature faster. So far none; add a name
-#: before you measure, as in ``affscore.scoring.STACKED.add("NVIDIA H100 80GB HBM3")``.
+#: before you measure, as in ``affscore.score_queue.STACKED.add("NVIDIA H100 80GB HBM3")``.
 STACKED: set[str] = set()
 #: The relative spread from which a channel looks as if it varied.
 _VISIBLE = 5e-7

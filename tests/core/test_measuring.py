@@ -12,12 +12,12 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
 import affscore
-import affscore.engine
+import affscore.measuring
 from affscore import SignatureError, signature
 from affscore.companions import MEASURES, UNPOOLED, measure
-from affscore.engine import batch_results
 from affscore.errors import AffscoreWarning
-from affscore.scoring import sentence
+from affscore.measuring import batch_results
+from affscore.score_queue import sentence
 from affscore.settings import Settings
 
 
@@ -79,7 +79,7 @@ X, MASK = torch.randn(6, 7), torch.ones(6, 7)
     ],
 )
 def test_a_bad_batch_is_named_and_loses_nothing(monkeypatch, batch, words, ahead):
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    monkeypatch.setitem(affscore.measuring.AHEAD, "cpu", ahead)
     good = images(1)[0]
     with pytest.raises(SignatureError, match=words) as caught:
         signature(network(), [good, batch, good])
@@ -124,7 +124,7 @@ def test_loaders_without_a_length_are_read_to_their_end():
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch, ahead):
     """Few batches are in memory at a time."""
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    monkeypatch.setitem(affscore.measuring.AHEAD, "cpu", ahead)
     model, alive, most, seen = network(), weakref.WeakSet(), [], []
     model.register_forward_pre_hook(lambda _, inputs: alive.add(inputs[0]) or most.append(len(alive)))
     results = batch_results(model, (seen.append(i) or torch.randn(20, 3, 8, 8) for i in range(12)))
@@ -146,7 +146,7 @@ def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch,
 )
 @pytest.mark.parametrize("where", ["network", "batches"])
 def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words, where, ahead):
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    monkeypatch.setitem(affscore.measuring.AHEAD, "cpu", ahead)
 
     class Fails(Free):
         def forward(self, x):
@@ -175,7 +175,7 @@ def test_whatever_fails_the_finished_batches_are_kept(monkeypatch, error, words,
 
 @pytest.mark.parametrize("ahead", [0, 3])
 def test_no_bit_depends_on_threads_or_on_what_overlaps(monkeypatch, ahead):
-    monkeypatch.setitem(affscore.engine.AHEAD, "cpu", ahead)
+    monkeypatch.setitem(affscore.measuring.AHEAD, "cpu", ahead)
     before = torch.get_num_threads()
     try:
         results = []

@@ -1,9 +1,9 @@
 """Run a network over batches and measure every activation call.
 
 :func:`signature` measures a whole signature. :func:`batch_results`, below it, yields the result of each batch, for
-code that stores them one by one. The scores are computed in threads (:mod:`affscore.scoring`). At most :data:`AHEAD`
-batches wait for theirs, which bounds the memory. The caller's thread settings decide the number of workers and change
-no bit of the results.
+code that stores them one by one. The scores are computed in threads (:mod:`affscore.score_queue`). At most
+:data:`AHEAD` batches wait for theirs, which bounds the memory. The caller's thread settings decide the number of
+workers and change no bit of the results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from affscore.arguments import line_of
 from affscore.forward import Forward, inputs_of
-from affscore.scoring import ScoringQueue, sentence
+from affscore.score_queue import ScoringQueue, sentence
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, Signature, SignatureError
 from affscore.stacked import device_name
@@ -60,7 +60,7 @@ def signature(
 ) -> Signature:
     """The non-linearity signature of a network: the affinity score of every activation call, batch by batch.
 
-    The book's chapter ``first_signature`` explains it, ``imagenet_signatures`` what it averages over. Read
+    The book's chapter ``first_signature`` explains it, ``measuring`` what it averages over. Read
     a score beside that of the call's linear twin (``companions=["twin"]``): with few samples, a linear layer scores
     below 1, too.
 
