@@ -36,7 +36,7 @@ __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "ver
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network itself
 #: needs the cores, so only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
-#: What the provenance says of every run, or of one with such a setting.
+#: Keys of the provenance: of every run, or of a run with such a setting.
 _RECORDED = {
     "device", "micro_batch", "precision", "channels_last", "calls", "channel_axis", "started", "seconds", "versions",
 }  # fmt: skip
@@ -64,10 +64,10 @@ def signature(
     a score beside that of the call's linear twin (``companions=["twin"]``): with few samples, a linear layer scores
     below 1, too.
 
-    Every element-wise operator that is fixed and not affine is a call. Softmax and normalisations are none. Not seen
-    are activations inside another library's fused kernels whose names do not reveal them, and activations that are
-    added up before anything else uses them are one call, ``elementwise[...]``. What is seen and not scored, and why, is
-    in ``excluded`` of the result: :mod:`affscore.tracing` has the kinds.
+    Every element-wise operator that is fixed and not affine is a call. Softmax and normalisations are none. The
+    tracer does not see activations inside another library's fused kernels whose names do not reveal them. Activations
+    that are added up before anything else uses them are one call, ``elementwise[...]``. ``excluded`` of the result
+    lists the calls that were seen and not scored, with the reason: :mod:`affscore.tracing` has the kinds.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def signature(
     Warns
     -----
     AffscoreWarning
-        (a UserWarning) Once for all calls in ``excluded``, except those that depend on parameters alone; once for each
-        call that varies so little that rounding can move its score by more than 0.005, or of which some channels vary
-        by rounding alone, or of which only the input holds infinite values; and if the network made no call.
+        (a UserWarning) Once for all calls in ``excluded``, except those that depend on parameters alone; and if the
+        network made no call. Once for each call that varies so little that rounding can move its score by more than
+        0.005, that has channels which vary by rounding alone, or whose input alone holds infinite values.
 
     Examples
     --------
@@ -286,5 +286,5 @@ def _run(
                 raise failure
         finally:
             scorers.shutdown(wait=False, cancel_futures=True)
-            # What workers set is also the default of threads that start later; this sets the caller's number again.
+            # The workers' number of threads is also the default of later threads; this sets the caller's number again.
             torch.set_num_threads(torch.get_num_threads())

@@ -69,7 +69,7 @@ def draw_signature(
     ax: Axes | None, mean: np.ndarray, std: np.ndarray, gate: np.ndarray, twins: Sequence[float] | None,
     options: dict[str, Any],
 ) -> Axes:  # fmt: skip
-    """What :meth:`affscore.Signature.plot` draws, of float64 and bool arrays of shape (calls,)."""
+    """Draw the picture of :meth:`affscore.Signature.plot` from float64 and bool arrays of shape (calls,)."""
     if ax is None:
         _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
     position, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
@@ -93,7 +93,7 @@ def draw_signature(
 
 
 def as_image(draw: Callable[[Axes], object], alternative: str) -> str:
-    """What a function draws as an HTML image, 600 pixels wide; no figure stays open."""
+    """The drawing of a function as an HTML image, 600 pixels wide; no figure stays open."""
     figure, file = Figure(figsize=(6, 4), dpi=100, layout="constrained", facecolor="white"), io.BytesIO()
     draw(figure.subplots())
     figure.savefig(file, format="png")

@@ -41,7 +41,7 @@ _SIDES = "input", "output"
 Scored = tuple[float, dict[str, float], str]
 #: A batch without its scores, and the future score of each call.
 Waiting = tuple[BatchResult, list[Future[Scored]]]
-#: What the device will have found of a call, the score and that of its twin if asked for; NaN is left to a worker.
+#: The device's future score of a call, and its twin's score if asked for; a worker computes those that are NaN.
 Found = tuple[Future[list[list[float]]], int]
 
 
@@ -80,7 +80,7 @@ class ScoringQueue:
         self.waiting.append((BatchResult(index, length(inputs), calls, trace.excluded, scores=[]), scores))
 
     def _stack(self, observations: Sequence[Observation]) -> Iterator[tuple[int, Found]]:
-        """Hand calls of one shape to the device together; yields the number of each call with what it will find."""
+        """Hand calls of one shape to the device together; yields the number of each call with its future scores."""
         if self.settings.covariance != "ledoit_wolf":
             return
         twins, alike = "twin" in self.settings.measures, defaultdict(list)
@@ -132,7 +132,7 @@ def _left_out(calls: Sequence[Excluded]) -> str:
 
 
 def _scored_together(observations: Sequence[Observation], twins: bool) -> list[list[float]]:
-    """The scores of calls of one shape on their device, each with that of its twin; NaN is left to the processor."""
+    """The scores of calls of one shape on their device, each with its twin's score; the processor computes those that are NaN."""
     rows = []
     for observation in observations:
         before, after = _held(observation, _still(observation)[0])

@@ -87,7 +87,7 @@ class Signature:
     batch_sizes
         Number of samples in each batch.
     provenance
-        What a rerun needs: model, weights, data, seed, device, versions, time.
+        The facts that a rerun needs: model, weights, data, seed, device, versions, time.
     companions
         For each companion measure taken (:mod:`affscore.companions`), a float64 array of shape (batches, calls); NaN
         where it is undefined.
@@ -237,7 +237,7 @@ class Signature:
         return rows
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture, if matplotlib is installed, and the table."""
+        """HTML for a notebook: the picture, if matplotlib is installed, and the table."""
         picture = ""
         with suppress(ImportError):
             from affscore.plots import as_image

@@ -1,7 +1,7 @@
 """The affinity scores of many calls at once, on the device where their samples lie.
 
-A graphics card multiplies matrices fast, and is slow at eigenvalues and assignments. So here the map comes from
-products and Cholesky factors alone, and the assignment from a guess with a proof. For one call, whose centred samples
+A graphics card multiplies matrices fast and is slow at eigenvalues and assignments. This module therefore computes the
+map from products and Cholesky factors alone, guesses the assignment, and proves the guess. For one call, whose centred samples
 X, Y (n, d) have the shrunk covariances ``S = w X^T X + r I`` of :mod:`affscore.affine`:
 
 1.  ``B_X`` has the rows sqrt(w) X above sqrt(r) I, so ``S_X = B_X^T B_X``; R is the Cholesky factor, ``S_Y = R^T R``.
@@ -9,9 +9,9 @@ X, Y (n, d) have the shrunk covariances ``S = w X^T X + r I`` of :mod:`affscore.
     ``A = R^T (R S_X R^T)^-1/2 R``, and ``Q = B (B^T B)^-1/2``. The first n rows of Q R, divided by sqrt(w), are the
     images of the samples.
 3.  Q is the limit of ``B <- B (a + b G + c G^2)`` with ``G = B^T B``. A step takes each singular value s of B to
-    ``a s + b s^3 + c s^5``; its coefficients take the whole interval in which s can lie as close to 1 as possible. How
-    small s can be is known beforehand: ``s^2 >= r_X r_Y``. Each step forms G anew and corrects the rounding of earlier
-    ones, so that what is lost depends on the ratio of the singular values, and not on its square.
+    ``a s + b s^3 + c s^5``; its coefficients take the whole interval in which s can lie as close to 1 as possible. The
+    least possible s is known beforehand: ``s^2 >= r_X r_Y``. Each step forms G anew and corrects the rounding of earlier
+    ones, so that the loss of digits depends on the ratio of the singular values and not on its square.
 4.  The assignment p is guessed: each image's nearest output, if these are all different, otherwise its own output. With
     the costs C it is optimal if there are potentials f with ``f_i - f_j <= C[i, p_j] - C[j, p_j]`` for all i and j.
     Shortest paths are such, and ``f_i <- min_j (C[i, p_j] - C[j, p_j] + f_j)`` leads to them. By duality, the mean
@@ -55,7 +55,7 @@ _ORTHOGONAL = 1e-12
 # over the distance. (8e-23 for calls of ResNet-50 with n = 512, beside maps without squares, from which the scores here
 # differ by 3e-11 at most.)
 _SQUARES = 1e-22
-# What shrinkage leaves of the samples' own covariance; images lose the digits of its root.
+# The least share of the samples' own covariance after shrinkage; images lose the digits of its root.
 _OWN = 1e-6
 # Products of samples hold squares of distances to rounding. Smaller distances need the samples themselves.
 _SMALL = 1e-2
@@ -129,7 +129,7 @@ def _centred(value: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _inverse_power(largest: Tensor) -> Tensor:
-    """One over a power of two above each magnitude, clipped to what can be represented."""
+    """One over a power of two above each magnitude, clipped to the range of floating-point numbers."""
     return torch.ldexp(torch.ones_like(largest), -torch.frexp(largest).exponent.clamp(-1000, 1000))
 
 
@@ -147,7 +147,7 @@ def _coordinates(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     inside, failed = torch.linalg.cholesky_ex(products)
     parts = inside[:, n - 1 :], inside[:, : n - 1]
     x, y = (torch.cat([part, -part.sum(1, keepdim=True)], 1) for part in parts)
-    # What is added to the diagonal has to be small beside each of the clouds.
+    # The number added to the diagonal has to be small beside each of the clouds.
     alike = torch.minimum(*sizes) > 1e-3 * torch.maximum(*sizes)
     return x, y, (failed == 0) & alike.flatten()
 
