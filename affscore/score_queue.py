@@ -132,7 +132,7 @@ def _left_out(calls: Sequence[Excluded]) -> str:
 
 
 def _scored_together(observations: Sequence[Observation], twins: bool) -> list[list[float]]:
-    """The scores of calls of one shape on their device, each with its twin's score; the processor computes those that are NaN."""
+    """The scores of calls of one shape on their device, each with its twin's. NaN is left to the processor."""
     rows = []
     for observation in observations:
         before, after = _held(observation, _still(observation)[0])

@@ -1,17 +1,17 @@
 """The affinity scores of many calls at once, on the device where their samples lie.
 
-A graphics card multiplies matrices fast and is slow at eigenvalues and assignments. This module therefore computes the
-map from products and Cholesky factors alone, guesses the assignment, and proves the guess. For one call, whose centred samples
-X, Y (n, d) have the shrunk covariances ``S = w X^T X + r I`` of :mod:`affscore.affine`:
+A graphics card multiplies matrices fast and is slow at eigenvalues and assignments. This module therefore computes
+the map from products and Cholesky factors alone, guesses the assignment, and proves the guess. For one call, whose
+centred samples X, Y (n, d) have the shrunk covariances ``S = w X^T X + r I`` of :mod:`affscore.affine`:
 
 1.  ``B_X`` has the rows sqrt(w) X above sqrt(r) I, so ``S_X = B_X^T B_X``; R is the Cholesky factor, ``S_Y = R^T R``.
 2.  ``B_X A = Q R``, where Q is the orthogonal polar factor of ``B = B_X R^T``: the map is
     ``A = R^T (R S_X R^T)^-1/2 R``, and ``Q = B (B^T B)^-1/2``. The first n rows of Q R, divided by sqrt(w), are the
     images of the samples.
 3.  Q is the limit of ``B <- B (a + b G + c G^2)`` with ``G = B^T B``. A step takes each singular value s of B to
-    ``a s + b s^3 + c s^5``; its coefficients take the whole interval in which s can lie as close to 1 as possible. The
-    least possible s is known beforehand: ``s^2 >= r_X r_Y``. Each step forms G anew and corrects the rounding of earlier
-    ones, so that the loss of digits depends on the ratio of the singular values and not on its square.
+    ``a s + b s^3 + c s^5``; its coefficients take the whole interval in which s can lie as close to 1 as possible.
+    The least possible s is known beforehand: ``s^2 >= r_X r_Y``. Each step forms G anew and corrects the rounding
+    of earlier ones, so that the loss of digits depends on the ratio of the singular values and not on its square.
 4.  The assignment p is guessed: each image's nearest output, if these are all different, otherwise its own output. With
     the costs C it is optimal if there are potentials f with ``f_i - f_j <= C[i, p_j] - C[j, p_j]`` for all i and j.
     Shortest paths are such, and ``f_i <- min_j (C[i, p_j] - C[j, p_j] + f_j)`` leads to them. By duality, the mean
