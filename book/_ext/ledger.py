@@ -49,7 +49,7 @@ MISSING = {
 }
 #: A command of affscore, or an option alone.
 COMMAND = re.compile(
-    r"affscore (?:signature|suite|report)(?: [\w./]+)?(?: --[a-z-]+(?: (?!for )[\w,./]+)?)*|--[a-z_-]+"
+    r"affscore(?: signature|-study (?:suite|report))(?: [\w./]+)?(?: --[a-z-]+(?: (?!for )[\w,./]+)?)*|--[a-z_-]+"
 )
 
 

@@ -48,7 +48,8 @@ def test_a_picture_shows_signature_and_twins_and_says_what_it_is(tmp_path):
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as where it is not installed
+    for name in ("matplotlib", "matplotlib.figure"):  # as where it is not installed
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "affscore.plots", raising=False)
     text = refused([*NOISE, "--device", "cpu", "--quiet", "--picture", str(tmp_path / "a.svg")], capsys)
     assert "matplotlib is needed here" in text and 'pip install "affscore[pretrained] @ git+https://' in text

@@ -17,6 +17,7 @@ from test_browser import opened
 from test_notebooks import NOTEBOOKS, ROOT, output, planted
 
 from affscore.cli.main import parser
+from affscore_study.suite import command
 
 SOURCES = ledger.sources_of(ROOT / "book")
 ROWS = ledger.every_row(ROOT / "book")
@@ -139,10 +140,11 @@ def test_commands_keep_their_dashes_and_run():
                 commands.add(node.astext())
             else:
                 assert "--" not in node.astext()
-    whole = [command for command in commands if command.startswith("affscore ") and "--" in command]
+    parsers = {"affscore": parser(), "affscore-study": command.parser()}
+    whole = [shlex.split(text) for text in commands if text.startswith("affscore") and "--" in text]
     assert len(whole) > 10
-    for command in whole:
-        parser().parse_args(shlex.split(command)[1:])  # exits where an option is unknown, or a word follows it
+    for program, *arguments in whole:
+        parsers[program].parse_args(arguments)  # exits where an option is unknown, or a word follows it
     text = "affscore signature a --root B --companions for each --dataset of a; it gives .49 - .50"
     found = ledger.spans(text)
     code = [node.astext() for node in found if isinstance(node, nodes.literal)]
