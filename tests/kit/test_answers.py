@@ -13,7 +13,7 @@ import scipy.stats
 import sympy
 import torch
 
-from affscore_book.kit.answers import Unfit, function, instance, mapping, numbers, one_number, two_ends, whole, wholes
+from affscore_book.kit.answers import Unfit, function, instance, mapping, numbers, one_number, whole, wholes
 from affscore_book.kit.statistics import Interval
 
 FORMS = {
@@ -77,19 +77,6 @@ def test_a_number_that_is_not_whole_is_none():
         with pytest.raises(Unfit, match=r"it should be a whole number\.$"):
             whole(answer)
     assert wholes(np.array([[1.0, 2.0]])) == (1, 2)
-
-
-def test_an_interval_has_two_ends():
-    for answer in (
-        (1, 2),
-        np.array([1.0, 2.0]),
-        torch.tensor([1, 2]),
-        Interval(9, 1, 2),
-        SimpleNamespace(low=1, high=2),
-    ):
-        assert two_ends(answer).tolist() == [1, 2]
-    with pytest.raises(Unfit, match="it should be two, the lower end and the upper end"):
-        two_ends((1, 2, 3))
 
 
 def test_functions_objects_and_dictionaries_are_told_from_other_things():

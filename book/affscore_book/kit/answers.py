@@ -13,7 +13,7 @@ import numpy as np
 
 from affscore.arrays import is_tensor
 
-__all__ = ["Unfit", "function", "instance", "layers", "mapping", "numbers", "one_number", "two_ends", "whole", "wholes"]
+__all__ = ["Unfit", "function", "instance", "layers", "mapping", "numbers", "one_number", "whole", "wholes"]
 
 #: Fields of a result that are the number, such as those of ``scipy.stats.spearmanr`` and ``root_scalar``.
 FIELDS = ("statistic", "root", "x", "mean")
@@ -102,16 +102,6 @@ def whole(answer: Any) -> int:
 def wholes(answer: Any) -> tuple[int, ...]:
     """Whole numbers in any array, list or tensor."""
     return tuple(whole(each) for each in numbers(answer).ravel())
-
-
-def two_ends(answer: Any) -> np.ndarray:
-    """The two ends of an interval: two numbers, or a result that names them ``low`` and ``high``."""
-    if hasattr(answer, "low") and hasattr(answer, "high"):
-        answer = answer.low, answer.high
-    found = numbers(answer).ravel()
-    if len(found) != 2:
-        raise Unfit(f"your answer has {len(found)} numbers; it should be two, the lower end and the upper end.")
-    return found
 
 
 def function(answer: Any) -> Callable[..., Any]:

@@ -15,14 +15,14 @@ from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.tables import Table
 from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
 from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
-from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, mean_over_families, same_calls
+from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, same_calls
 from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_lines
 from affscore_study.kit.claims import Claim
 
 __all__ = [
     "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table", "cost_claims", "cost_table",
     "family_table", "gains", "known", "lead_populations", "lead_table", "leads_over_families", "not_lined",
-    "population_table", "removal_claims", "removal_table", "two_halves", "wins",
+    "population_table", "removal_claims", "two_halves", "wins",
 ]  # fmt: skip
 
 #: Monitors that need no score.
@@ -111,18 +111,6 @@ def population_table(costs: StoredCosts) -> Table:
         row |= {"score": shown(known(some, "1 − score", CONTROLS))}
         rows.append(row | {"score, given R² too": shown(known(some, "1 − score", CONTROLS | UNEXPLAINED))})
     return Table.from_rows(rows)
-
-
-def removal_table(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
-    """Area under accuracy by order, in points, every family with the same weight: of all networks, and without those
-    that had been trained to lines."""
-    others = not_lined(networks, families)
-    return Table.from_rows([
-        {"first to go": order}
-        | {title: float(mean_over_families([area_of(each, order) for each in some], kinds))
-           for title, (some, kinds) in (("area", (networks, families)), ("not trained to lines", others))}
-        for order in (*REMOVAL_ORDERS, "random")
-    ], digits=1)  # fmt: skip
 
 
 def not_lined(
