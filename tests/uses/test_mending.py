@@ -160,6 +160,19 @@ def test_each_predictor_is_shown_for_each_network_and_over_families():
     assert rows[-1]["single divergence"].endswith("]")
 
 
+def test_a_family_that_does_not_agree_shows_where_it_is_left_out():
+    """The loss follows the score everywhere but in Swin, where it follows its opposite."""
+    runs = made_up(follows(0))
+    for run in runs["swin"]["quarters"]:
+        run["after"] = 1 - run["after"]
+    for network in runs.values():
+        for run in network["quarters"]:
+            run["cross_entropy"] = run["after"]
+    means = {row["reading"]: float(row["mean"].split()[0]) for row in mending_tables.other_readings(runs).rows()}
+    assert means["without Swin"] == pytest.approx(1) and means["without ViT"] == pytest.approx(0.6)
+    assert means["over networks"] == pytest.approx(0.75) and means["cross-entropy after training"] < 0
+
+
 @pytest.mark.parametrize("name", MENDED)
 def test_quarters_differ_and_are_a_quarter(name):
     positions = [3, *range(5, 19)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.statistics import shown
+from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.tables import Table
 from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_study.uses.mending import (
@@ -26,7 +26,7 @@ from affscore_study.uses.mending import (
 )
 from affscore_study.uses.power import power_of_mean
 
-__all__ = ["loss_table", "mending_power", "overlap_table", "predictor_table"]
+__all__ = ["loss_table", "mending_power", "other_readings", "overlap_table", "predictor_table"]
 
 #: Of a rank correlation over thirty, and between families.
 SAMPLING, BETWEEN = 1 / math.sqrt(QUARTERS - 1), 0.15
@@ -51,6 +51,25 @@ def predictor_table(runs: Mended) -> Table:
     over = {name: shown(over_six(found)) for name, found in known.items()}
     rows.append({"network": "mean", "family": "each once", "quarters": "-"} | over)
     return Table.from_rows(rows, digits=2)
+
+
+def other_readings(runs: Mended) -> Table:
+    """The first rule's number read in other ways, after the result (exploratory): without a family, over networks
+    instead of families, and with the cross-entropy after training in place of the accuracy lost."""
+    score = PREDICTORS["1 − score"]
+    by_network = known_losses(runs, score, QUARTERS)
+    kinds = dict.fromkeys(MENDED.values())
+    means = {kind: fmean(by_network[name] for name in MENDED if MENDED[name] == kind) for kind in kinds}
+    rows = [{"reading": f"without {out}", "mean": shown(student_interval([means[k] for k in kinds if k != out]))}
+            for out in kinds]  # fmt: skip
+    rows.append({"reading": "over networks", "mean": shown(student_interval(list(by_network.values())))})
+    entropies = {}
+    for name in MENDED:
+        ended = ended_quarters(runs[name])
+        sums = sums_over(runs[name], score, [run["gone"] for run in ended])
+        entropies[name] = spearman_of(sums, [run["cross_entropy"] for run in ended])
+    rows.append({"reading": "cross-entropy after training", "mean": shown(over_six(entropies))})
+    return Table.from_rows(rows)
 
 
 def loss_table(runs: Mended) -> Table:
