@@ -155,7 +155,7 @@ def plot_families(apart: np.ndarray, families: Sequence[str]) -> None:
     panel.set_xticks(middles, names, fontsize=8, rotation=90)
     panel.tick_params(length=0)
     panel.grid(visible=False)
-    panel.figure.colorbar(image, ax=panel, shrink=0.7, label="distance (dark: close)")
+    panel.figure.colorbar(image, ax=panel, shrink=0.7, label="distance (dark: close; shades by its root)")
 
 
 @styled

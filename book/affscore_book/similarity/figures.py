@@ -116,7 +116,7 @@ def plot_maps(layers: Sequence[str], maps: Mapping[str, Array]) -> None:
     shown_maps = [(each + each.T) / 2 for each in maps.values()]  # which network of a pair comes first means nothing
     lowest = np.floor(10 * min(each.min() for each in shown_maps)) / 10
     for panel, title, mean in zip(axes, maps, shown_maps, strict=True):
-        shown = panel.imshow(mean, cmap="viridis", vmin=lowest, vmax=1, origin="lower")
+        shown = panel.imshow(mean, cmap="viridis", vmin=lowest, vmax=1)
         if len(layers) < 6:
             for (row, column), value in np.ndenumerate(mean):
                 colour = "black" if value - lowest > 0.6 * (1 - lowest) else "white"
