@@ -21,7 +21,7 @@ PRECISIONS = ("full", "tf32", "bf16")
 class Settings:
     """The settings of a measurement.
 
-    The book's page ``measuring`` shows how much these settings matter.
+    The book's chapter ``measuring`` shows how much these settings matter.
 
     Attributes
     ----------
