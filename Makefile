@@ -1,6 +1,6 @@
 # make book    build the pages and say where to open them: two minutes, no torch
 # make test    every check: linters, types, the book without a warning, tests, doctests, notebooks
-# make check   the library alone: linters, types, its tests and examples; less than three minutes
+# make check   the library alone: linters, types, its tests and examples; less than two minutes
 # make help    the rest
 # Needs Python 3.11 or later (with venv) and make. Everything else is installed into .venv, once.
 
