@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "signature",
         help="the affinity score of every activation call of a network",
+        epilog="To keep finished batches and resume from them: affscore-study suite, which comes with affscore-book.",
     )
     one.set_defaults(run=_signature)
     one.add_argument(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from docutils import nodes
-from run_cells import BOOK, ROOT, code_cells
+from run_cells import ROOT, code_cells, file_of
 from sphinx.application import Sphinx
 
 PACKAGES = ("affscore", "affscore_book", "affscore_study")
@@ -29,11 +29,7 @@ class Source(NamedTuple):
 @functools.cache
 def module_at(name: str) -> Path | None:
     """The file of a module of the repository's packages, None for anything else."""
-    if name.partition(".")[0] not in PACKAGES:
-        return None
-    places = [root / name.replace(".", "/") for root in (ROOT, BOOK)]
-    paths = [path for place in places for path in (place.with_suffix(".py"), place / "__init__.py")]
-    return next((path for path in paths if path.is_file()), None)
+    return file_of(name) if name.partition(".")[0] in PACKAGES else None
 
 
 @functools.cache

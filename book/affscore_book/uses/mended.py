@@ -30,6 +30,7 @@ Mended = dict[str, dict[str, Any]]
 
 #: Random quarters of each network.
 QUARTERS = 30
+SCRIPT = "book/data/uses/mend.py"
 
 
 def load_measures(folder: str | Path) -> Mended:
@@ -54,6 +55,3 @@ def load_mended(folder: str | Path) -> Mended:
 def ended_quarters(network: Mapping[str, Any], first: int = QUARTERS) -> list[Mapping[str, Any]]:
     """A network's first quarters but those whose training failed."""
     return [run for run in network["quarters"][:first] if "failed" not in run]
-
-
-SCRIPT = "book/data/uses/mend.py"

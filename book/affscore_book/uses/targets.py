@@ -20,8 +20,8 @@ from affscore_book.kit.tables import Table
 
 __all__ = [
     "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",
-    "Runs", "accuracy_spread", "all_aims", "counts", "load_targets",
-    "main_slopes", "slope_over_targets", ]  # fmt: skip
+    "Runs", "accuracy_spread", "all_aims", "counts", "load_targets", "main_slopes", "slope_over_targets",
+]  # fmt: skip
 
 #: Of the decade: a plain stack of convolutions, and a residual network with norm.
 AIMED = ("vgg11", "resnet18")

@@ -70,8 +70,8 @@ from affscore_book.uses.removal import removed_at
 from affscore_study.kit.claims import Claim
 
 __all__ = [
-    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "known_losses", "mending_claims", "mending_verdict",
-    "over_six", "quarters_of", "removable", "shared_quarters", "spearman_of", "sums_over",
+    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "family_means", "known_losses", "mending_claims",
+    "mending_verdict", "over_six", "quarters_of", "removable", "shared_quarters", "spearman_of", "sums_over",
 ]  # fmt: skip
 
 FEWEST, CONTROL_RUNS = 20, 3
@@ -152,10 +152,15 @@ def known_losses(runs: Mended, of: Measure, first: int) -> dict[str, float]:
     return found
 
 
+def family_means(values: Mapping[str, float]) -> dict[str, float]:
+    """By family, the mean over its networks of a number by network."""
+    kinds = dict.fromkeys(MENDED.values())
+    return {kind: fmean(values[name] for name in MENDED if MENDED[name] == kind) for kind in kinds}
+
+
 def over_six(values: Mapping[str, float]) -> Interval:
     """The mean over families with Student's interval; its ends are NaN where a family has no value."""
-    kinds = dict.fromkeys(MENDED.values())
-    means = [fmean(values[name] for name in MENDED if MENDED[name] == kind) for kind in kinds]
+    means = list(family_means(values).values())
     if not np.isfinite(means).all():
         return Interval(float(np.mean(means)), math.nan, math.nan)
     return student_interval(means)

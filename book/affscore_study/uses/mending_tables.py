@@ -16,6 +16,7 @@ from affscore_study.uses.mending import (
     FEWEST,
     LEAST_KNOWN,
     PREDICTORS,
+    family_means,
     known_losses,
     over_six,
     quarters_of,
@@ -58,10 +59,9 @@ def other_readings(runs: Mended) -> Table:
     instead of families, and with the cross-entropy after training in place of the accuracy lost."""
     score = PREDICTORS["1 − score"]
     by_network = known_losses(runs, score, QUARTERS)
-    kinds = dict.fromkeys(MENDED.values())
-    means = {kind: fmean(by_network[name] for name in MENDED if MENDED[name] == kind) for kind in kinds}
-    rows = [{"reading": f"without {out}", "mean": shown(student_interval([means[k] for k in kinds if k != out]))}
-            for out in kinds]  # fmt: skip
+    means = family_means(by_network)
+    rows = [{"reading": f"without {out}", "mean": shown(student_interval([means[k] for k in means if k != out]))}
+            for out in means]  # fmt: skip
     rows.append({"reading": "over networks", "mean": shown(student_interval(list(by_network.values())))})
     entropies = {}
     for name in MENDED:
