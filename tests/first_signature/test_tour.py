@@ -42,7 +42,7 @@ def test_the_stored_tour_is_complete():
     np.testing.assert_allclose([call["score"] for call in calls], twins["score"][0], atol=2e-4)
     np.testing.assert_allclose([call["twin"] for call in calls], twins["twin"][0], atol=1e-4)
     widget = SignatureTour(calls=calls, call=33)
-    assert widget.score() == calls[-1]["score"] and "the head: " in widget.fallback()
+    assert widget.score() == calls[-1]["score"] and "the head: " in widget.picture()
     assert np.isnan(SignatureTour(calls=calls, call=34).score())
 
 

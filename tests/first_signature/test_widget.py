@@ -15,9 +15,9 @@ def test_both_languages_have_the_same_protocol(node):
 @pytest.mark.parametrize("centre", [-1.5, 0.0, 2.5])
 def test_the_picture_marks_its_score_on_the_curve(centre):
     widget = ScoreSlider(activation="relu", centre=centre)
-    (dot,) = re.findall(r'<circle [^>]*cx="([\d.]+)" cy="([\d.]+)"', widget.fallback())
+    (dot,) = re.findall(r'<circle [^>]*cx="([\d.]+)" cy="([\d.]+)"', widget.picture())
     panel = Panel(label="", xlim=(-4, 4), ylim=(0, 1), xlabel="")
     assert dot == (panel.x_at(centre), panel.y_at(widget.score()))
-    assert f"Affinity score {widget.score():.3f}" in widget.fallback()
-    dead = ScoreSlider(activation="relu", centre=-3.0).fallback()
+    assert f"Affinity score {widget.score():.3f}" in widget.picture()
+    dead = ScoreSlider(activation="relu", centre=-3.0).picture()
     assert "<circle" not in dead and "undefined: the output is constant" in dead

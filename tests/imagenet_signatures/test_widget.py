@@ -37,19 +37,25 @@ def again(widget, **changes):
     return PoolSwitch(**(widget.state() | changes))
 
 
+def line_of(picture, look):
+    """The drawn strokes of the first line with this look."""
+    return re.search(rf'<path class="{look}" d="([^"]*)"', picture)[1]
+
+
 def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(widget, signatures):
     for pool, networks in signatures.items():
         for name, signature in networks.items():
             shown = again(widget, pool=pool, selected=name)
             assert shown.score() == pytest.approx(np.nanmedian(signature.mean), abs=1e-4)
-            assert f"{shown.score():.3f}" in shown.fallback() and name in shown.fallback()
+            assert f"{shown.score():.3f}" in shown.picture() and name in shown.picture()
     # Only what differs is stored twice, and moves.
     twice = [network["name"] for network in widget.models if network["trailing"] is not None]
     assert twice == [name for name in NAMES if "vit" in name]
     text = json.dumps(widget.state())
     assert "NaN" not in text and not re.search(r"\.\d{5}", text)
-    trails = [again(widget, pool=pool).fallback().count('class="image-line"') for pool in module.POOLS]
-    assert trails == [0, len(twice)]
+    trails = [line_of(again(widget, pool=pool).picture(), "image-line") for pool in module.POOLS]
+    moves = [sum(start != end for start, end in re.findall(r"M([^ML]+)L([^ML]+)", trail)) for trail in trails]
+    assert moves == [0, len(twice)]
 
 
 def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatures):
@@ -59,34 +65,30 @@ def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatu
     object.__setattr__(call, "channel_axis", 2)
     shown = pool_switch(tokens, tokens)
     for pool, kept in (("spatial", 3072), ("trailing", 50)):
-        text = again(shown, pool=pool)._text()
+        text = again(shown, pool=pool).picture()
         assert "before training" in text and f"the {pool} pool makes {kept} numbers of 50 x 3072" in text
     assert shown.selected == "vit_b_32"
     dead = {"alexnet": published("alexnet", np.full((1, 3), math.nan))}
-    assert math.isnan(pool_switch(dead, dead).score()) and "no network to show" in PoolSwitch().fallback()
+    assert math.isnan(pool_switch(dead, dead).score()) and "no network to show" in PoolSwitch().picture()
 
 
-def test_javascript_computes_chooses_and_describes_as_python_does(widget, node):
+def test_javascript_computes_and_chooses_as_python_does(widget, node):
     states = [again(widget, pool=pool, selected=name) for pool, name in STATES]
     found = node(
         widget._esm,
-        "(m, all) => all.map(s => [m.evaluate(s).score, m.chosen(s).name, m.describe(s)])",
+        "(m, all) => all.map(s => [m.evaluate(s).score, m.chosen(s).name])",
         [state.state() for state in states],
     )
-    for state, (score, name, text) in zip(states, found, strict=True):
-        assert score == pytest.approx(state.score(), abs=1e-12)
-        assert name == state._chosen()["name"] and text == state._text()
-    assert len({name for _, name, _ in found}) == 2
+    for state, (score, name) in zip(states, found, strict=True):
+        assert score == pytest.approx(state.score(), abs=1e-12) and name == state._chosen()["name"]
+    assert len({name for _, name in found}) == 2
 
 
-def test_javascript_draws_where_python_draws(widget, node):
-    assert module._families(widget.models) == [("VGG", 2.0), ("ViT", 6.0)]
-    found = node(widget._esm, "(m, models) => m.families(models)", widget.models)
-    assert found == [list(each) for each in module._families(widget.models)]
-    values = [0.73, 0.4, 0.98]
+def test_families_are_named_at_their_middle_and_the_axis_leaves_room_for_it(widget, node):
+    assert node(widget._esm, "(m, models) => m.families(models)", widget.models) == [["VGG", 2.0], ["ViT", 6.0]]
     for room in (0, 2):
-        low = node(widget._esm, f"(m, values) => m.floor(values, {room})", values)
-        assert low == module._floor([*values, math.nan], room) == pytest.approx(0.4 - room / 10)
+        low = node(widget._esm, f"(m, values) => m.floor([...values, NaN], {room})", [0.73, 0.4, 0.98])
+        assert low == pytest.approx(0.4 - room / 10)
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +112,21 @@ def test_blocks_that_are_highest_behind_the_addition_are_counted_up_to_the_one_s
 def test_javascript_walks_as_python_does(walk, node):
     states = [walked(walk, block=b, weights=w) for b in (0, 1, 4, 7, 9) for w in ("trained", "start")]
     found = node(
-        walk._esm, "(m, all) => all.map(s => [m.evaluate(s).score, m.calls(s), m.highest(s), m.describe(s)])",
+        walk._esm, "(m, all) => all.map(s => [m.evaluate(s).score, m.calls(s), m.highest(s)])",
         [state.state() for state in states],
     )  # fmt: skip
     for state, each in zip(states, found, strict=True):
-        assert each == [state.score(), state.calls(), state.highest(), state._text()]
+        assert each == [state.score(), state.calls(), state.highest()]
     for weights, scores in (("trained", walk.trained), ("start", walk.start)):  # the last call of each block
         assert [walked(walk, block=block, weights=weights).score() for block in range(8)] == scores[::3]
 
 
 def test_the_still_picture_has_every_call_and_the_block_and_other_blocks_are_refused(walk, block_network):
-    picture = walked(walk, block=2).fallback()
-    assert picture.count('class="input-dot"') == 7 and picture.count('class="image-dot"') == 1 + 2 * 7 + 2
+    picture = walked(walk, block=2).picture()
+    strokes = re.findall(r'<path class="image-line inside" d="([^"]*)"', picture)  # a cross has two
+    assert picture.count('class="input-dot"') == 7 and [line.count("M") / 2 for line in strokes] == [1 + 2 * 7, 2]
     assert "Block 2: inside" in picture and repr(walk) == "BlockWalk(7 blocks, block=0, weights='trained')"
-    assert "no network to show" in BlockWalk().fallback()
+    assert "no network to show" in BlockWalk().picture()
     two = block_network(np.linspace(0.5, 0.9, 7))
     with pytest.raises(ValueError, match="three in each block"):
         block_walk(two, two)

@@ -125,11 +125,9 @@ def test_colab_gets_the_live_widget_and_its_manager(monkeypatch):
     assert "custom_widget_manager" in json.dumps(metadata)
 
 
-def test_a_widget_without_its_methods_says_which():
+def test_a_widget_without_its_score_says_so():
     with pytest.raises(NotImplementedError, match=r"ComputedWidget should implement score\(\)"):
         ComputedWidget().score()
-    with pytest.raises(NotImplementedError, match=r"ComputedWidget should implement fallback\(\)"):
-        ComputedWidget().fallback()
 
 
 def test_a_readout_shows_no_false_zero(node):

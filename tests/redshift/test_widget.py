@@ -75,7 +75,7 @@ def test_the_picture_on_the_page_is_the_networks_image_from_black_to_white(node)
     painted = []
     addresses = node(RedshiftImage._esm, body, [image.ravel().tolist(), [1.0] * 1024])
     assert addresses == [bitmap(image.T[::-1]), bitmap(np.ones((32, 32)))]
-    assert addresses[0] in RedshiftImage(activation="sine", scale=3.0).fallback()
+    assert addresses[0] in RedshiftImage(activation="sine", scale=3.0).picture()
     for address in addresses:
         with Image.open(BytesIO(b64decode(address.removeprefix("data:image/bmp;base64,")))) as picture:
             painted.append(np.array(picture.convert("L"), dtype=float)[::-1].T)

@@ -74,7 +74,7 @@ def test_an_unrelated_cloud_is_at_0_for_cka_only():
 
 
 def test_the_picture_shows_every_measure_and_no_false_zero():
-    picture = CloudsCompared(noise=1.0, measure="linear").fallback()
+    picture = CloudsCompared(noise=1.0, measure="linear").picture()
     for name, value in values(noise=1.0).items():
         assert f">{NAMES[name]}<" in picture
         assert f"{value:.3f}".replace("-", "\N{MINUS SIGN}") in picture

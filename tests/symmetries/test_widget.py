@@ -44,4 +44,4 @@ def test_widget_says_what_the_groups_say(state, kept):
         member = intertwiner(name).contains(torch.from_numpy(widget.matrix()))
         assert member is (name in kept)
         assert (widget.score() < 1e-9) is member
-        assert (": an output layer gives" in widget.fallback()) is member
+        assert (": an output layer gives" in widget.picture()) is member

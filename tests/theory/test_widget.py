@@ -1,6 +1,7 @@
 """The cloud through an activation: its JavaScript against SciPy and affscore, on clouds that are hard for both."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -107,11 +108,12 @@ def test_the_cloud_and_its_frame_are_the_same_in_both_languages(node):
     assert node(PLANE, "m => m.POINTS") == POINTS
 
 
-def test_the_fallback_draws_every_point():
-    assert CloudThroughActivation().fallback().count("<circle") == 2 * POINTS + 1  # and one in the legend
-    assert "undefined" in CloudThroughActivation(centre=-3.0).fallback()
+def test_the_picture_draws_every_point():
+    clouds = re.findall(r'class="input-dots[^"]*" d="([^"]*)"', CloudThroughActivation().picture())
+    assert [cloud.count("M") for cloud in clouds] == [POINTS, POINTS]
+    assert "undefined" in CloudThroughActivation(centre=-3.0).picture()
     nearly_straight = CloudThroughActivation(centre=2.6, width=1.0)
-    assert nearly_straight.score() < 0.9999 and "\u2082 &lt; 0.001 of at most" in nearly_straight.fallback()
+    assert nearly_straight.score() < 0.9999 and "\u2082 &lt; 0.001 of at most" in nearly_straight.picture()
 
 
 def test_exchanges_end_at_a_coupling_that_no_exchange_shortens_and_never_lengthen_it():

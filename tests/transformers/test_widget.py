@@ -37,9 +37,9 @@ def test_the_number_is_the_root_mean_square_of_the_layers_bends_and_the_text_nam
     row = each.bends[1].round(3)
     assert widget.score() == pytest.approx(np.linalg.norm(row) / math.sqrt(len(row)))
     told = f"most: {each.tokens[row.argmax()]} ({row.max():.3f}), least: {each.tokens[row.argmin()]} ({row.min():.3f})"
-    assert told in widget.fallback() and f"Bend {widget.score():.3f} in layer 2" in widget.fallback()
+    assert told in widget.picture() and f"Bend {widget.score():.3f} in layer 2" in widget.picture()
     assert repr(widget) == "TokenBends(2 sentences, selected='second one', order='reversed', layer=2)"
-    assert "There is no sentence to show." in TokenBends().fallback()
+    assert "There is no sentence to show." in TokenBends().picture()
 
 
 def test_the_stored_sentences_fit_the_page():

@@ -57,9 +57,9 @@ def test_the_widget_draws_the_calls_that_are_gone():
     paths = [{"order": "a", "title": "A", "gone": [1, 0], "accuracy": [0.9, 0.5, 0.1]}]
     widget = CallsRemoved(calls=["first", "second"], paths=paths, order="a", count=1)
     assert widget.score() == 0.5
-    assert widget.fallback().count('class="image-dot"') == 1
-    assert "last made affine: second" in widget.fallback()
+    assert widget.picture().count('class="image-dot"') == 1
+    assert "last made affine: second" in widget.picture()
     assert repr(widget) == "CallsRemoved(2 calls, order='a', count=1)"
-    assert "There is no network to show." in CallsRemoved().fallback()
+    assert "There is no network to show." in CallsRemoved().picture()
     stored = calls_removed(FOLDER)
     assert stored.count == 0 and len(stored.calls) + 1 == len(stored.paths[0]["accuracy"])

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from affscore.score import affinity_score, paired_affinity_score
 from affscore_book.kit.affinity2d import POINTS, cloud
-from affscore_book.kit.picture import LOOKS, Panel, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["ShuffleAndTurn"]
 
 Array = NDArray[np.float64]
 
-STRETCH, SHARES, FRAME, HEIGHT, STEP = 0.8, np.linspace(0, 1, 21), (-6.0, 6.0), 346, 23
+STRETCH, STEP = 0.8, 23
 
 
 def rows(share: float, n: int = POINTS) -> NDArray[np.int64]:
@@ -79,34 +78,3 @@ class ShuffleAndTurn(ComputedWidget):
     def paired(self) -> float:
         """The paired score of the present state."""
         return paired_affinity_score(*self.samples(), covariance="empirical").item()
-
-    def fallback(self) -> str:
-        """The picture for the present state: the pairs, and both scores for every share."""
-        x, y = self.samples()
-        left = Panel(
-            label="Inputs, outputs, and which belongs to which", xlim=FRAME, ylim=FRAME,
-            xlabel="first channel (vertical: second channel)", height=HEIGHT,
-        )  # fmt: skip
-        left.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
-        left.add(f'<path class="image-line" {LOOKS["image-line"]} d="M78 8L86 16M78 16L86 8"/>')
-        left.add(f'<path class="curve" {LOOKS["curve"]} d="M160 12L184 12"/>')
-        for at, text in ((22, "input"), (92, "output"), (190, "pair")):
-            left.write("label", at, 16, text)
-        gap = np.full(len(x), np.nan)
-        left.line("curve", *(np.stack([x[:, k], y[:, k], gap], axis=1).ravel() for k in (0, 1)))
-        for across, up in x:
-            left.dot("input-dot", across, up, radius=4)
-        left.crosses("image-line", y, 4)
-        right = Panel(
-            label="Both scores against the share of outputs that is shuffled", xlim=(-0.05, 1.05), ylim=(-0.5, 1.05),
-            xlabel="share of the outputs shuffled", height=HEIGHT,
-            legend=[("score-curve", "affinity score"), ("w2-curve", "paired score")],
-        )  # fmt: skip
-        for look, dot, score, now in (
-            ("score-curve", "score-dot", affinity_score, self.score()),
-            ("w2-curve", "w2-dot", paired_affinity_score, self.paired()),
-        ):
-            values = [score(*self.samples(share), covariance="empirical").item() for share in SHARES]
-            right.line(look, SHARES, values)
-            right.dot(dot, self.shuffled, now)
-        return picture(left, right, score=self.score(), text=f"Paired score {readout(self.paired())}")

@@ -9,9 +9,7 @@ import traitlets
 from numpy.typing import NDArray
 from scipy import stats
 
-from affscore_book.few_networks.figures import studies_panel
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["HundredStudies"]
@@ -75,16 +73,3 @@ class HundredStudies(ComputedWidget):
     def score(self) -> float:
         """The share of intervals that hold the truth."""
         return float(self.held().mean())
-
-    def fallback(self) -> str:
-        """The picture for the present state: all intervals, and the share that holds the truth."""
-        low, high = intervals(self.networks, self.way).T
-        left = studies_panel(low, high, TRUTH)
-        right = Panel(
-            label="The share of intervals that hold the truth, against the number of networks", xlim=(1, MOST + 1),
-            ylim=(0, 1.05), xlabel="networks in a study", legend=[("score-curve", "share that holds it")],
-        )  # fmt: skip
-        right.dot("score-dot", self.networks, self.score())
-        headline = f"A share of {self.score():.2f} of the intervals holds the truth"
-        text = "A good method misses about five, give or take a few."
-        return picture(left, right, score=self.score(), headline=headline, text=text)

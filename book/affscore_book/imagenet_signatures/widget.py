@@ -13,7 +13,6 @@ import traitlets
 from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.architectures import facts
-from affscore_book.kit.picture import LOOKS, Panel, number, picture, readout
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["BlockWalk", "PoolSwitch", "block_walk", "pool_switch"]
@@ -72,39 +71,6 @@ class BlockWalk(ComputedWidget):
             return super().__repr__()
         return f"BlockWalk({self.blocks()} blocks, block={self.block}, weights={self.weights!r})"
 
-    def fallback(self) -> str:
-        """All calls of the network, and those of the block that is shown."""
-        left = Panel(
-            label="The scores of all calls", xlim=(0, len(self.trained) + 1), ylim=(0.3, 1), height=300,
-            xlabel="activation call", legend=[("image-line", "inside a block"), ("input-curve", "after the addition")],
-        )  # fmt: skip
-        for block in range(self.blocks() + 1 if self.trained else 0):
-            place, scores = (1 if block == 0 else 2 + (block - 1) * self.size), self.calls(block)
-            for i, score in enumerate(scores):
-                last = block > 0 and i == len(scores) - 1
-                left.dot("input-dot" if last else "image-dot", place + i, score, 4 if last else 3)
-        right = Panel(
-            label="The calls of this block", xlim=(0, self.size + 1), ylim=(0.3, 1), height=300,
-            xlabel="call in the block", ylabel="score",
-        )  # fmt: skip
-        shown = self.calls()
-        right.line("curve", range(1, len(shown) + 1), shown)
-        for i, score in enumerate(shown, start=1):
-            right.dot("score-dot" if i == len(shown) else "image-dot", i, score, 7 if i == len(shown) else 5)
-        return picture(left, right, score=self.score(), text=self._text())
-
-    def _text(self) -> str:
-        at = min(self.block, self.blocks())
-        if not self.trained:
-            return "There is no network to show."
-        if at == 0:
-            return "The first call, in front of all blocks. Move the slider into the network."
-        *inside, last = (readout(score, 2) for score in self.calls())
-        return (
-            f"Block {at}: inside {' and '.join(inside)}, after the addition {last}. "
-            f"Up to here the highest of its block in {self.highest()} of {at}."
-        )
-
 
 def block_walk(trained: Signature, start: Signature, block: int = 0) -> BlockWalk:
     """The walk through a network of blocks of three calls, such as ResNet-152; both signatures have the same calls.
@@ -153,46 +119,9 @@ class PoolSwitch(ComputedWidget):
             return super().__repr__()
         return f"PoolSwitch({len(self.models)} networks, pool={self.pool!r}, selected={self.selected!r})"
 
-    def fallback(self) -> str:
-        """Both panels, with the names of the families that have three networks or more."""
-        medians = {pool: [_median(_scores(each, pool)) for each in self.models] for pool in POOLS}
-        every = [value for pool in POOLS for each in self.models for value in _scores(each, pool)]
-        left = Panel(
-            label="Median score of each network", xlim=(0, len(self.models) + 1), height=300,
-            ylim=(_floor([*medians["spatial"], *medians["trailing"]], 2), 1), xlabel="network, in the paper's order",
-            ylabel="median score",
-        )  # fmt: skip
-        for family, at in _families(self.models):
-            x, y = number(float(left.x_at(at)) + 4), left.bottom - 6
-            turned = f'transform="rotate(-90 {x} {y})"'
-            left.add(f'<text class="tick" {LOOKS["tick"]} x="{x}" y="{y}" {turned}>{family}</text>')
-        shown = self._chosen()
-        for place, (start, now) in enumerate(zip(medians["spatial"], medians[self.pool], strict=True), start=1):
-            if start != now:
-                left.line("image-line", [place, place], [start, now])
-            left.dot("input-dot", place, now, 4)
-        if shown is not None:
-            left.dot("score-dot", self.models.index(shown) + 1, self.score(), 6)
-        values = _scores(shown, self.pool)
-        right = Panel(
-            label="The signature of the chosen network", xlim=(0, len(values) + 1), ylim=(_floor(every, 0), 1),
-            height=300, xlabel="activation call", ylabel="affinity score",
-        )  # fmt: skip
-        right.line("score-curve", range(1, len(values) + 1), values)
-        return picture(left, right, score=self.score(), text=self._text())
-
     def _chosen(self) -> dict[str, Any] | None:
         named = [network for network in self.models if network["name"] == self.selected]
         return next(iter([*named, *self.models]), None)
-
-    def _text(self) -> str:
-        network = self._chosen()
-        if network is None:
-            return "There is no network to show."
-        return (
-            f"{network['name']}, before training: the median of {len(_scores(network, self.pool))} calls. "
-            f"In its first call the {self.pool} pool makes {network['keeps'][self.pool]} numbers of {network['shape']}."
-        )
 
 
 def pool_switch(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> PoolSwitch:
@@ -228,17 +157,3 @@ def _scores(network: Mapping[str, Any] | None, pool: str) -> list[float]:
 def _median(values: Sequence[float]) -> float:
     alive = [value for value in values if not math.isnan(value)]
     return float(np.median(alive)) if alive else math.nan
-
-
-def _floor(values: Sequence[float], room: int) -> float:
-    """The lower end of an axis that shows all these numbers, with ``room`` tenths below them for names."""
-    lowest = min([0.9, *(value for value in values if not math.isnan(value))])
-    return (math.floor(lowest * 10 + 1e-9) - room) / 10
-
-
-def _families(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, float]]:
-    """The families with three networks or more, and where each has its middle on the axis of networks."""
-    places: dict[str, list[int]] = {}
-    for place, network in enumerate(models, start=1):
-        places.setdefault(network["family"], []).append(place)
-    return [(family, (at[0] + at[-1]) / 2) for family, at in places.items() if len(at) > 2]

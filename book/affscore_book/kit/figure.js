@@ -1,5 +1,5 @@
 // The frame of every widget: controls bound to traits, panels that draw curves as SVG, a live text, and the
-// attributes that tests read. picture.py draws the same panels from Python for the static fallback.
+// attributes that tests read. still.js makes the picture that a notebook stores of the same drawing.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -184,8 +184,9 @@ export class Trail {
     this.curves = new Map();
   }
 
-  /** Which of the places were seen on this curve, x now among them: an array of booleans. */
+  /** Which of the places were seen on this curve, x now among them: an array of booleans. A still picture has all. */
   visit(curve, x) {
+    if (globalThis.document?.still) return this.places.map(() => true);
     if (!this.curves.has(curve)) this.curves.set(curve, { seen: this.places.map(() => false), last: x });
     const state = this.curves.get(curve);
     const from = Math.abs(x - state.last) <= this.near ? state.last : x;

@@ -1,4 +1,4 @@
-"""Static pictures for widgets, written as SVG text: the same panels as ``figure.js``, without JavaScript.
+"""Panels written as SVG text, for the figures of cells that run in the page; they look like those of ``figure.js``.
 
 The text must be the same on every machine, because notebooks are tested by comparing it. So there are no fonts, no
 dates and no library of pictures here: numbers are rounded to a tenth of a pixel and written out.
@@ -13,7 +13,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOOKS", "Panel", "number", "picture", "readout", "score_panel", "ticks"]
+__all__ = ["LOOKS", "Panel", "number", "ticks"]
 
 Array = NDArray[np.float64]
 
@@ -215,44 +215,3 @@ class Panel:
     def svg(self) -> str:
         """The picture as one line of SVG."""
         return "".join(self._parts) + "</svg>"
-
-
-def score_panel(xs: Array, scores: Array, at: float, score: float, *, label: str, xlabel: str, gaps: bool) -> Panel:
-    """Scores over abscissae around 0, both of shape (n,), and one of them as a dot; ``gaps`` shades where none is."""
-    legend = [("dead-key", "undefined")] if gaps else []
-    panel = Panel(
-        label=label, xlim=(xs[0], xs[-1]), ylim=(0.0, 1.0), xlabel=xlabel, ylabel="affinity score", legend=legend
-    )
-    dead = xs[np.isnan(scores) & gaps]
-    for side in (dead[dead < 0], dead[dead > 0]):
-        if side.size:
-            panel.band("dead-band", side.min(), side.max())
-    panel.line("score-curve", xs, scores)
-    panel.dot("score-dot", at, score)
-    return panel
-
-
-def readout(value: float, digits: int = 3) -> str:
-    """A number as the page shows it: one that is not 0 is never shown as 0.000, but as "< 0.001".
-
-    >>> readout(0.0), readout(0.0002), readout(0.25, 1)
-    ('0.000', '< 0.001', '0.2')
-    """
-    hidden = value != 0 and abs(value) < 0.5 * 10**-digits
-    return f"< {10**-digits:.{digits}f}" if hidden else f"{value:.{digits}f}"
-
-
-def picture(*items: Panel, score: float, text: str, headline: str | None = None) -> str:
-    """Panels beside each other, or below each other on a narrow screen, under the score and a line of text.
-
-    ``headline`` stands in place of the affinity score, where the number is another one.
-
-    This is a widget's fallback: it has the layout of the live one without the controls.
-    """
-    pictures = "".join(item.svg() for item in items)
-    shown = "The score is undefined: the output is constant." if np.isnan(score) else f"Affinity score {readout(score)}"
-    shown = escape(headline or shown)
-    return (
-        f'<div class="affscore-figure"><p class="affscore-readout"><strong>{shown}</strong>'
-        f'<span> {escape(text)}</span></p><div class="affscore-panels">{pictures}</div></div>'
-    )

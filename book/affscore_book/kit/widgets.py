@@ -2,8 +2,9 @@
 
 A widget is a Python class and a JavaScript module beside it. In Jupyter the class is an ordinary anywidget. In the
 built book there is no kernel: the notebook's stored output holds a ``<div class="affscore-widget">`` with the
-widget's state and a picture drawn by Python, and the Sphinx extension ``book/_ext/book_widgets.py`` puts the
-same JavaScript to work on it. If that fails, or JavaScript is off, the picture stays.
+widget's state and a picture that the same JavaScript has drawn in node (:mod:`affscore_book.kit.still`), and the Sphinx
+extension ``book/_ext/book_widgets.py`` puts the JavaScript to work on it. If that fails, or JavaScript is off, the
+picture stays.
 
 How to add a widget
 -------------------
@@ -15,12 +16,11 @@ How to add a widget
     ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
     returns ``figure.onDraw(() => { ...; return { score, text }; })``. The folder ``first_signature`` is the example.
 2.  ``widget.py`` beside it: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
-    more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the two methods ``score()`` (the
-    number that the page shows, computed by Python) and ``fallback()`` (the static picture, see ``picture.py``).
-    Traits hold what JSON can hold. The looks of lines, dots and bands are classes named in ``picture.LOOKS`` and
-    ``figure.css``; colour always comes with a shape or a dash pattern.
+    more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the method ``score()`` (the number
+    that the page shows, computed by Python). Traits hold what JSON can hold. The looks of lines, dots and bands are
+    classes of ``figure.css``; colour always comes with a shape or a dash pattern.
 3.  In the notebook: a cell that ends with ``NAME()``.
-4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, fallback, what it refuses, and
+4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, stored picture, what it refuses, and
     ``evaluate`` against ``score()`` over a grid of its traits), and ``tests/site/test_browser.py`` every widget in the
     built book (it redraws on the arrow keys, and its number is that of ``score()`` to 1e-6). What is a widget's own is
     tested in the chapter's room; the fixture ``node`` runs JavaScript.
@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 import anywidget
 
 from affscore_book.kit.bundle import bundle
+from affscore_book.kit.still import still
 
 __all__ = ["ComputedWidget"]
 
@@ -44,8 +45,7 @@ __all__ = ["ComputedWidget"]
 class ComputedWidget(anywidget.AnyWidget):
     """A widget whose JavaScript does the computing. The module's docstring says how to make one.
 
-    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score` and
-    :meth:`fallback`.
+    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`.
     """
 
     #: All widgets by class name.
@@ -66,9 +66,9 @@ class ComputedWidget(anywidget.AnyWidget):
         """The score that the page shows for the present traits, computed by Python; NaN where it is undefined."""
         raise NotImplementedError(f"{type(self).__name__} should implement score().")
 
-    def fallback(self) -> str:
-        """The picture for the present traits as HTML text, the same on every machine."""
-        raise NotImplementedError(f"{type(self).__name__} should implement fallback().")
+    def picture(self) -> str | None:
+        """The picture for the present traits as HTML text, the same on every machine; None where there is no node."""
+        return still(self._esm, json.dumps(self.state(), allow_nan=False), self._css)
 
     def state(self) -> dict[str, Any]:
         """The public traits, sorted by name: all that the JavaScript needs."""
@@ -85,12 +85,12 @@ class ComputedWidget(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         result = super()._repr_mimebundle_(**kwargs)
         # Colab shows text/html in place of the live widget.
-        if result is None or "google.colab" in sys.modules:
+        if result is None or "google.colab" in sys.modules or (picture := self.picture()) is None:
             return result
         data, metadata = result
         state = escape(json.dumps(self.state(), allow_nan=False))
         html = (
             f'<div class="affscore-widget" data-widget="{type(self).__name__}" data-state="{state}">'
-            f"{self.fallback()}</div>"
+            f"{picture}</div>"
         )
         return data | {"text/html": html}, metadata

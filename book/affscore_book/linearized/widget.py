@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import LOOKS, Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.linearized.paths import PathLengths, path_lengths
 from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
@@ -165,143 +162,3 @@ class LinearizedNetwork(ComputedWidget):
     def score(self) -> float:
         """The network's NAPL."""
         return self.paths().napl
-
-    def fallback(self) -> str:
-        """The picture for the present state."""
-        linear, paths = self.linear_units(), self.paths()
-        bars = Panel(
-            label="The weight of the paths by the number of ReLUs on them", xlim=(-0.5, DEPTH + 0.9),
-            ylim=(0, 1.3), xlabel="ReLUs on a path", ylabel="weight of the paths",
-            legend=[("input-curve", "APL"), ("image-line", "NAPL")], height=200,
-        )  # fmt: skip
-        for look, dot, name, aside, mean, height in (
-            ("input-curve", "input-dot", "APL", -0.1, paths.apl, 1.22),
-            ("image-line", "image-dot", "NAPL", 0.1, paths.napl, 1.1),
-        ):
-            shares = paths.shares(name.lower())
-            upright = np.stack([0 * shares, np.where(shares > 0, shares, np.nan), np.nan * shares], 1)
-            bars.line(look, np.repeat(np.arange(len(shares)) + aside, 3), upright.ravel())
-            bars.dot(dot, mean, height)
-            bars.write("label", bars.x_at(mean + 0.15), bars.y_at(height - 0.035), name)
-        (x, y, kinks), (full_x, full_y, full_kinks) = self.pieces(), self.pieces(linear=False)
-        function = Panel(
-            label="The function that the network computes", xlim=(-REACH, REACH),
-            ylim=limits(np.concatenate([y, full_y])), xlabel="input x", ylabel="f(x)",
-            legend=[("input-curve", "now"), ("curve", "all ReLU")],
-        )  # fmt: skip
-        function.add('<circle class="bound-dot" fill="#7a5c00" cx="228" cy="12" r="4"/>')
-        function.write("label", 238, 16, "kink")
-        function.line("input-curve", x, y)
-        function.line("curve", full_x, full_y)
-        for kink in kinks:
-            function.dot("bound-dot", kink, y[x == kink][0], radius=4)
-        text = (
-            f"{paths.paths.sum()} paths; {(~linear).sum()} of {DEPTH * WIDTH} units are ReLUs; "
-            f"linear pieces: {len(kinks) + 1}, with ReLU everywhere {len(full_kinks) + 1}"
-        )
-        return picture(
-            _Graph(self.connections, linear), function, bars, score=paths.napl, text=text,
-            headline=f"APL {paths.apl:.3f}, NAPL {paths.napl:.3f}",
-        )  # fmt: skip
-
-
-def limits(values: Array) -> tuple[float, float]:
-    """Limits that hold all values and seldom change while a slider moves: multiples of a power of two.
-
-    >>> limits(np.array([-0.9, 0.9]))
-    (-1.125, 1.125)
-    """
-    low, high = float(values.min()), float(values.max())
-    step = 2.0 ** math.ceil(math.log2(high - low)) / 4
-    return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
-
-
-COLUMNS = (18, 75, 137, 199, 261, 324)  # of the input, the hidden layers and the output
-ROWS = (68, 102, 136, 170)
-MIDDLE = 119
-
-
-def lines(connections: str) -> tuple[str, str, list[tuple[int, int]]]:
-    """Where the graph's lines run, as in JavaScript: texts of the edges and the skips, places of the plus signs."""
-    ends = range(1, DEPTH + 1)
-    starts = [[(COLUMNS[0] + 6, MIDDLE)]] + [
-        [(COLUMNS[layer] + (25 if connections == "skip_each" and layer > 1 else 10), y) for y in ROWS] for layer in ends
-    ]
-    before_output = COLUMNS[-1] - (26 if connections == "skip_all" else 6)
-    stops = [[(COLUMNS[layer] - 10, y) for y in ROWS] for layer in ends] + [[(before_output, MIDDLE)]]
-    edges = "".join(
-        f"M{x} {y}L{u} {v}" for start, stop in zip(starts, stops, strict=True) for x, y in start for u, v in stop
-    )
-    skips, plus = "", []
-    if connections == "skip_each":
-        for layer in range(2, DEPTH + 1):
-            x = COLUMNS[layer] + 19
-            for start, y in starts[layer - 1]:
-                plus.append((x, y))
-                edges += f"M{COLUMNS[layer] + 10} {y}L{x - 6} {y}"
-                skips += f"M{start} {y}C{COLUMNS[layer] - 20} {y - 22} {x} {y - 22} {x} {y - 6}"
-    elif connections == "skip_all":
-        x = COLUMNS[-1] - 20
-        plus.append((x, MIDDLE))
-        edges += f"M{x + 6} {MIDDLE}L{x + 14} {MIDDLE}"
-        skips = f"M18 {MIDDLE - 6}C18 2 {x} 2 {x} {MIDDLE - 6}"
-    elif connections == "concatenate":
-        heights = [MIDDLE - 6] + [ROWS[0] - 10] * DEPTH + [MIDDLE - 6]
-        for start, stop in itertools.combinations(range(DEPTH + 2), 2):
-            if stop > start + 1:
-                x, u, top = COLUMNS[start], COLUMNS[stop], ROWS[0] - 10 - 14 * (stop - start)
-                skips += f"M{x} {heights[start]}C{x} {top} {u} {top} {u} {heights[stop]}"
-    return edges, skips, plus
-
-
-class _Graph(Panel):
-    """The network: filled circles for ReLUs, hollow ones for linear units."""
-
-    def __init__(self, connections: str, linear: NDArray[np.bool_]) -> None:
-        counts = (~linear).sum(1)
-        label = (
-            f"The network: {DEPTH} hidden layers of {WIDTH} units, extra connections: {NAMES[connections]}. "
-            f"ReLUs by layer: {', '.join(map(str, counts))}"
-        )
-        self._parts = [
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 340 250" width="340" height="250" role="img" '
-            f'aria-label="{label}" class="affscore-panel graph">'
-            f'<rect class="paper" {LOOKS["paper"]} width="340" height="250" rx="4"/>'
-        ]
-        edges, skips, plus = lines(connections)
-        self.add(f'<path class="edges" fill="none" stroke="#57606a" stroke-width="1" opacity="0.5" d="{edges}"/>')
-        self.add(f'<path class="image-line" fill="none" stroke="#d55e00" stroke-dasharray="5 3" d="{skips}"/>')
-        for x, y in plus:
-            self._hollow(x, y, 6)
-            self._mark("mark", x, y, (-3, 0), (3, 0))
-            self._mark("mark", x, y, (0, -3), (0, 3))
-        for x, name in ((COLUMNS[0], "x"), (COLUMNS[-1], "f(x)")):
-            self.add(f'<circle class="end" fill="#57606a" cx="{x}" cy="{MIDDLE}" r="6"/>')
-            self.write("label", x, MIDDLE + 24, name, "middle")
-        for layer, (x, row, count) in enumerate(zip(COLUMNS[1:-1], linear, counts, strict=True), start=1):
-            for y, yes in zip(ROWS, row, strict=True):
-                self._unit(x, y, bool(yes))
-            self.write("tick", x, 198, f"layer {layer}", "middle")
-            self.write("label", x, 214, f"p = {count / WIDTH:g}", "middle")
-        self._unit(18, 236, False)
-        self._unit(94, 236, True)
-        for x, text in ((34, "ReLU"), (110, "linear"), (170, "p: share of ReLUs")):
-            self.write("label", x, 240, text)
-
-    def _hollow(self, x: int, y: int, radius: int) -> None:
-        self.add(
-            f'<circle class="hollow" fill="#ffffff" stroke="#0072b2" stroke-width="2" cx="{x}" cy="{y}" r="{radius}"/>'
-        )
-
-    def _mark(self, name: str, x: int, y: int, *points: tuple[int, int]) -> None:
-        stroke = "#ffffff" if name == "mark on" else "#1f2328"
-        moved = " ".join(f"{x + a},{y + b}" for a, b in points)
-        self.add(f'<polyline class="{name}" fill="none" stroke="{stroke}" stroke-width="2" points="{moved}"/>')
-
-    def _unit(self, x: int, y: int, linear: bool) -> None:
-        if linear:
-            self._hollow(x, y, 10)
-            self._mark("mark", x, y, (-5, 4), (5, -4))
-        else:
-            self.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="{x}" cy="{y}" r="10"/>')
-            self._mark("mark on", x, y, (-6, 3), (0, 3), (5, -4))

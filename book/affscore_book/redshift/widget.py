@@ -14,17 +14,14 @@ from scipy.fft import dctn
 
 from affscore.score import affinity_score
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
-from affscore_book.redshift.bitmap import bitmap
-from affscore_book.redshift.complexity import dct_frequency
-from affscore_book.redshift.networks import Network, grid_points, image_of
+from affscore_book.redshift.networks import Network, grid_points
 
 __all__ = ["RedshiftImage"]
 
 # The same numbers stand in redshift_image.js.
 WIDTH, DEPTHS, SCALES, SHIFT, SEEDS = 24, (1, 5), (0.5, 6.0), 0.15, (0, 99)
-GRID, SCORE_GRID, FLOOR = 32, 10, -6.0
+GRID, SCORE_GRID = 32, 10
 NAMES = {
     "relu": "ReLU",
     "leaky_relu": "Leaky ReLU",
@@ -95,31 +92,6 @@ class RedshiftImage(ComputedWidget):
     def score(self) -> float:
         """The mean score of the hidden layers; NaN if the output of one is constant."""
         return float(np.mean(self.scores()))
-
-    def fallback(self) -> str:
-        """The picture for the present state: the image and its spectrum."""
-        image = image_of(self.network(), self.activation, grid=GRID).numpy()
-        left = Panel(
-            label="The output of the network over its two inputs, dark for low and bright for high",
-            xlim=(-1, 1), ylim=(-1, 1), xlabel="first input (vertical: second input)", height=356,
-        )  # fmt: skip
-        wide, tall = left.right - left.left, left.bottom - left.top
-        left.add(
-            f'<image x="{left.left}" y="{left.top}" width="{wide}" height="{tall}" preserveAspectRatio="none" '
-            f'href="{bitmap(image.T[::-1])}"/>'
-        )
-        right = Panel(
-            label="Its spectrum: the share of power at each frequency, and the mean frequency",
-            xlim=(0, GRID), ylim=(FLOOR, 0), xlabel="frequency (half periods an image)",
-            ylabel="log\u2081\u2080 power", legend=[("image-line", "mean")], height=356,
-        )  # fmt: skip
-        frequency = dct_frequency(image)
-        right.line("image-line", [frequency, frequency], [FLOOR, 0])
-        right.line("input-curve", range(1, GRID), np.maximum(FLOOR, np.log10(shares(image)[1:])))
-        scores = self.scores()
-        listed = ", ".join("undefined" if math.isnan(score) else f"{score:.2f}" for score in scores)
-        text = f"{NAMES[self.activation]}: layers {listed}; mean frequency {frequency:.2f}"
-        return picture(left, right, score=float(np.mean(scores)), text=text)
 
 
 def shares(image: NDArray[np.float64]) -> NDArray[np.float64]:

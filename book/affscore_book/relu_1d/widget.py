@@ -6,21 +6,18 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import traitlets
-from scipy.special import ndtri
 
 from affscore import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
-from affscore_book.kit.picture import LOOKS, Panel, picture, score_panel
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
 from affscore_book.relu_1d.sample import read_numbers
 
 __all__ = ["OwnSample", "ReluRange"]
 
-LIMIT, LEAST, SLOPE, SWEEP = 5.0, 0.2, 0.1, 121
+LIMIT, LEAST, SLOPE = 5.0, 0.2, 0.1
 SHAPES: dict[str, dict[str, Any]] = {
     "relu": {"name": "ReLU", "slope": 0.0, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
     "leaky_relu": {"name": "LeakyReLU, slope 0.1", "slope": SLOPE, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
@@ -78,59 +75,6 @@ class ReluRange(ComputedWidget):
         """The exact score of the present state; NaN where the activation is constant on the range."""
         return self._exact(self.low, self.high).score.item()
 
-    def _output(self, x: Any) -> np.ndarray:
-        """The activation, elementwise."""
-        of = SHAPES[self.activation]
-        return of["slope"] * np.asarray(x) + (1 - of["slope"]) * np.clip(x, of["low"], of["high"])
-
-    def _image(self) -> list[float]:
-        """The affine image of both ends: mean of the output -+ its standard deviation in as many units as the ends."""
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        share = (np.arange(20_000) + 0.5) / 20_000
-        uniform = self.law == "uniform"
-        y = self._output(middle + half * (2 * share - 1 if uniform else ndtri(share) / 2))
-        rise = y.std() * (math.sqrt(3) if uniform else 2)
-        return [float(y.mean() - rise), float(y.mean() + rise)]
-
-    def fallback(self) -> str:
-        """The picture for the present state: the activation, W2 and the bound, the score."""
-        of, ends = SHAPES[self.activation], [self.low, self.high]
-        middle, width, exact = sum(ends) / 2, self.high - self.low, self._exact(*ends)
-        left = Panel(
-            label=f"{of['name']}, the range of its inputs, and the affine image",
-            xlim=(-LIMIT, LIMIT), ylim=of["ylim"], xlabel="input",
-            legend=[("input-curve", "output"), ("image-line", "affine image")],
-        )  # fmt: skip
-        kinks = [-LIMIT, -1.0, 0.0, 1.0, LIMIT]
-        inside = [self.low, *(x for x in kinks if self.low < x < self.high), self.high]
-        left.band("input-band", *ends)
-        left.line("curve", kinks, self._output(kinks))
-        left.line("input-curve", inside, self._output(inside))
-        left.line("image-line", ends, self._image())
-
-        middles = np.linspace(-LIMIT, LIMIT, SWEEP)
-        sweep = self._exact(middles - width / 2, middles + width / 2)
-        parts = Panel(
-            label="The transport distance W2 and its bound against the middle of the range",
-            xlim=(-LIMIT, LIMIT), ylim=(0, 1.08 * sweep.bound.max().item()), xlabel="middle of the range",
-            legend=[("w2-curve", "W2"), ("bound-curve", "bound \u221a(2 Var Y)")],
-        )  # fmt: skip
-        parts.line("bound-curve", middles, sweep.bound.tolist())
-        parts.line("w2-curve", middles, sweep.w2.tolist())
-        parts.dot("bound-dot", middle, exact.bound.item())
-        parts.dot("w2-dot", middle, exact.w2.item())
-
-        right = score_panel(
-            middles, sweep.score, middle, exact.score.item(), gaps=True,
-            label="The affinity score against the middle of the range", xlabel="middle of the range",
-        )  # fmt: skip
-
-        law = f"uniform on [{self.low:.2f}, {self.high:.2f}]"
-        if self.law == "gaussian":
-            law = f"N(mean {middle:.2f}, std {width / 4:.2f})"
-        text = f"{of['name']}, input {law}. W2 {exact.w2.item():.3f}, bound {exact.bound.item():.3f}"
-        return picture(left, parts, right, score=exact.score.item(), text=text.replace("-", "\u2212"))
-
 
 class OwnSample(ComputedWidget):
     """The affinity score of an activation on numbers that the reader types or pastes.
@@ -163,29 +107,3 @@ class OwnSample(ComputedWidget):
         except ValueError:
             return math.nan
         return affinity_score(x, CATALOGUE[self.activation](x).numpy(), covariance="empirical").item()
-
-    def fallback(self) -> str:
-        """The picture for the present numbers: sorted outputs against sorted inputs, in standard deviations."""
-        legend = [("input-curve", "your numbers"), ("image-line", "affine image")]
-        try:
-            x = np.sort(read_numbers(self.numbers))
-        except ValueError as error:
-            panel = Panel(label="No sample", xlim=(-2, 2), ylim=(-2, 2), xlabel="input", ylabel="output", legend=legend)
-            return picture(panel, score=math.nan, headline=str(error), text="Until then the score is undefined.")
-        y = np.sort(CATALOGUE[self.activation](x).numpy())
-        inputs, outputs = (x - x.mean()) / x.std(), (y - y.mean()) / (y.std() or np.nan)
-        low = math.floor(min(-2, *inputs, *outputs) - 0.2)
-        high = math.ceil(max(2, *inputs, *outputs) + 0.2)
-        panel = Panel(
-            label="The sorted outputs against the sorted inputs, and the affine image", xlim=(low, high),
-            ylim=(low, high), xlabel="input (both axes: standard deviations)", ylabel="output", legend=legend,
-        )  # fmt: skip
-        panel.band("input-band", low, min(max(-x.mean() / x.std(), low), high))
-        panel.line("image-line", inputs[[0, -1]], inputs[[0, -1]])
-        if y.std() > 0:
-            marks = "".join(f"M{panel.x_at(u)} {panel.y_at(v)}h0" for u, v in zip(inputs, outputs, strict=True))
-            panel.add(f'<path class="input-curve" {LOOKS["input-curve"]} stroke-linecap="round" d="{marks}"/>')
-        negative = (x < 0).sum()
-        share = f"{negative} negative ({100 * negative / x.size:.0f} %, shaded)"
-        text = f"{x.size} numbers, mean {x.mean():.3g}, standard deviation {x.std():.3g}; {share}"
-        return picture(panel, score=self.score(), text=text.replace("-", "\u2212"))

@@ -11,7 +11,6 @@ import traitlets
 from numpy.typing import NDArray
 
 from affscore_book.kit.affinity1d import uniforms
-from affscore_book.kit.picture import LOOKS, Panel, number, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
@@ -60,14 +59,6 @@ def digits(value: float) -> str:
     if abs(value) >= 0.0005 or abs(value) < 1e-9:
         return f"{value if abs(value) >= 1e-9 else 0:.3f}".replace("-", "\u2212")
     return "< 0.001" if value > 0 else "> \u22120.001"
-
-
-class _Rows(Panel):
-    """A panel whose rows have names: without the numbers of the vertical axis."""
-
-    def write(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
-        if (look, anchor) != ("tick", "end"):
-            super().write(look, x, y, text, anchor)
 
 
 class CloudsCompared(ComputedWidget):
@@ -134,47 +125,3 @@ class CloudsCompared(ComputedWidget):
     def score(self) -> float:
         """The chosen measure of the two clouds."""
         return _compare(self.measure, *self.clouds())
-
-    def fallback(self) -> str:
-        """The picture for the present state."""
-        (x, y), compared = self.clouds(), self.compared()
-        both = np.concatenate([x, y]).round(9)
-        low = 2.0 * math.floor(min(both.min(), 0) / 2)
-        limits = low, max(low + 4, 2.0 * math.ceil(both.max() / 2))
-        left = Panel(
-            label="The two clouds, a line from each image of the first to the same image of the second",
-            xlim=limits, ylim=limits, xlabel="channel 1 (vertical: channel 2)", height=346,
-        )  # fmt: skip
-        _add_clouds(left, x, y)
-        right = _Rows(
-            label="Five similarities, each beside its null", xlim=(-0.4, 1), ylim=(0, len(NAMES)), xlabel="similarity",
-            legend=[("dead-key", "null: mean, 5 to 95 %")], height=346,
-        )  # fmt: skip
-        for k, name in enumerate(NAMES):
-            _add_row(right, len(NAMES) - k - 0.68, name, compared[name], name == self.measure)
-        value, mean, *ends = compared[self.measure]
-        return picture(
-            left, right, score=value, headline=f"{NAMES[self.measure]}: {digits(value)}",
-            text=f"null: mean {digits(mean)}, 5 to 95 %: {' to '.join(map(digits, ends))}",
-        )  # fmt: skip
-
-
-def _add_clouds(panel: Panel, x: Array, y: Array) -> None:
-    panel.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
-    panel.write("label", 22, 16, "first cloud")
-    panel.add(f'<path class="image-line" {LOOKS["image-line"]} d="M108 8L116 16M108 16L116 8"/>')
-    panel.write("label", 122, 16, "second cloud")
-    gap = np.full(len(x), np.nan)
-    panel.line("curve", *(np.stack([x[:, k], y[:, k], gap], axis=1).ravel() for k in (0, 1)))
-    for across, up in x:
-        panel.dot("input-dot", across, up, radius=4)
-    panel.crosses("image-line", y, 3.5)
-
-
-def _add_row(panel: Panel, middle: float, name: str, found: Compared, chosen: bool) -> None:
-    above = number(float(panel.y_at(middle)) - 16)
-    panel.write("label", panel.left - 32, above, NAMES[name])
-    panel.write("label", panel.right - 2, above, digits(found.value), "end")
-    panel.line("dead-key", [found.low, found.high], [middle, middle])
-    panel.line("curve", [found.mean, found.mean], [middle - 0.16, middle + 0.16])
-    panel.dot("score-dot" if chosen else "input-dot", found.value, middle)

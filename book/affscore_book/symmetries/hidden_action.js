@@ -1,10 +1,11 @@
 // Two hidden neurons and a matrix that acts on them: does an output layer exist that gives the same function?
 // Python's side: symmetries.py.
 import { activation } from "../kit/affinity1d.js";
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure, format } from "../kit/figure.js";
 
 export const POINTS = 161;
 export const REACH = 3;
+const FRAME = 8;
 // Weights and biases of the two hidden neurons, and the output layer.
 export const WEIGHT = [-1.4, 0.9];
 export const BIAS = [-2.3, 0.6];
@@ -60,6 +61,11 @@ export function evaluate(state) {
   return { score: change, x, after, hidden, wanted, fitted: wanted.map((value, k) => value - rest[k]), matrix };
 }
 
+/** The values of two neurons as a curve, broken where it leaves the frame. */
+function inside([first, second]) {
+  return [first, second.map((value, k) => (Math.max(Math.abs(value), Math.abs(first[k])) <= FRAME ? value : NaN))];
+}
+
 function summary(state, { score }) {
   const label = OPTIONS.find(([value]) => value === state.activation)[1];
   const verdict = score < 1e-9 ? "an output layer gives the same function" : "no output layer gives the same function";
@@ -81,7 +87,8 @@ function render({ model, el }) {
   }
 
   const left = figure.panel({
-    label: "The values of the two hidden neurons, before and after the activation", xlim: [-8, 8], ylim: [-8, 8],
+    label: "The values of the two hidden neurons, before and after the activation", xlim: [-FRAME, FRAME],
+    ylim: [-FRAME, FRAME],
     xlabel: "neuron 1 (vertical: neuron 2)", legend: [["curve", "into the activation"], ["input-curve", "out of it"]],
     height: 356,
   });
@@ -91,22 +98,14 @@ function render({ model, el }) {
     label: "The function of the network, and the closest one after the matrix has acted", xlim: [-REACH, REACH],
     ylim: [0, 5], xlabel: "input", legend: [["curve", "function"], ["image-line", "after the matrix"]], height: 356,
   });
-  // The box of the left panel cuts lines that leave it.
-  const clip = element(left.svg, "clipPath", { id: `box-${Math.random().toString(36).slice(2)}` });
-  element(clip, "rect", {
-    x: left.box.left, y: left.box.top, width: left.box.right - left.box.left, height: left.box.bottom - left.box.top,
-  });
-  for (const drawn of left.svg.querySelectorAll("path.curve, path.input-curve")) {
-    if (!drawn.getAttribute("d")) drawn.setAttribute("clip-path", `url(#${clip.id})`);
-  }
   const wanted = right.line("curve");
   const fitted = right.line("image-line");
 
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
     const result = evaluate(state);
-    line(result.after[0], result.after[1]);
-    path(result.hidden[0], result.hidden[1]);
+    line(...inside(result.after));
+    path(...inside(result.hidden));
     const all = [...result.wanted, ...result.fitted].map((value) => Math.round(value * 1e6) / 1e6);
     right.setLimits([-REACH, REACH], [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))]);
     wanted(result.x, result.wanted);

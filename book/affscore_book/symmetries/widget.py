@@ -11,7 +11,6 @@ import traitlets
 from numpy.typing import NDArray
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["HiddenAction"]
@@ -93,31 +92,3 @@ class HiddenAction(ComputedWidget):
         curves = self.curves()
         gap = curves["wanted"] - curves["fitted"]
         return float(np.sqrt((gap**2).mean()) / curves["wanted"].std())
-
-    def fallback(self) -> str:
-        """The picture for the present state."""
-        curves, score = self.curves(), self.score()
-        left = Panel(
-            label="The values of the two hidden neurons, before and after the activation",
-            xlim=(-8, 8), ylim=(-8, 8), xlabel="neuron 1 (vertical: neuron 2)",
-            legend=[("curve", "into the activation"), ("input-curve", "out of it")], height=356,
-        )  # fmt: skip
-        inside = np.abs(curves["after"]).max(axis=1) <= 8
-        left.line("curve", curves["after"][:, 0], np.where(inside, curves["after"][:, 1], np.nan))
-        inside = np.abs(curves["hidden"]).max(axis=1) <= 8
-        left.line("input-curve", curves["hidden"][:, 0], np.where(inside, curves["hidden"][:, 1], np.nan))
-        both = np.concatenate([curves["wanted"], curves["fitted"]]).round(6)
-        right = Panel(
-            label="The function of the network, and the closest one after the matrix has acted",
-            xlim=(-REACH, REACH), ylim=(float(np.floor(both.min())), float(np.ceil(both.max()))), xlabel="input",
-            legend=[("curve", "function"), ("image-line", "after the matrix")], height=356,
-        )  # fmt: skip
-        right.line("curve", curves["x"], curves["wanted"])
-        right.line("image-line", curves["x"], curves["fitted"])
-        verdict = "an output layer gives" if score < 1e-9 else "no output layer gives"
-        angle = f"{self.angle:.0f}".replace("-", "\u2212")
-        text = f"{NAMES[self.activation]}, rotated by {angle}\u00b0: {verdict} the same function"
-        return picture(
-            left, right, score=score, text=text,
-            headline=f"Change of the function, relative: {abs(score):.3f}",
-        )  # fmt: skip

@@ -11,20 +11,17 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
-from affscore.affine import affine_map
-from affscore.coupling import partners
-from affscore.score import affinity_score, wasserstein2
+from affscore.score import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
-from affscore_book.kit.affinity2d import POINTS, cloud
-from affscore_book.kit.picture import LOOKS, Panel, picture, readout
+from affscore_book.kit.affinity2d import cloud
 from affscore_book.kit.widgets import ComputedWidget
 
 __all__ = ["CloudThroughActivation", "MoveTheCloud", "exchanged"]
 
 Array = NDArray[np.float64]
 
-CENTRE, WIDTHS, FRAME, HEIGHT = 3.0, (0.02, 1.0), (-5.5, 5.5), 346
+CENTRE, WIDTHS = 3.0, (0.02, 1.0)
 
 
 def frame(values: Array) -> tuple[float, float]:
@@ -36,15 +33,6 @@ def frame(values: Array) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     step = 2.0 ** math.ceil(math.log2(high - low)) / 4 if high > low else 1.0
     return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
-
-
-def _add_legend(panel: Panel) -> None:
-    """Marks of three kinds, where a panel's own legend has lines only."""
-    panel.add(f'<circle class="input-dot" {LOOKS["input-dot"]} cx="12" cy="12" r="4"/>')
-    panel.add(f'<path class="image-line" {LOOKS["image-line"]} d="M88 8L96 16M88 16L96 8"/>')
-    panel.add(f'<path class="w2-curve" {LOOKS["w2-curve"]} d="M200 12L224 12"/>')
-    for at, text in ((22, "output"), (102, "affine image"), (230, "coupling")):
-        panel.write("label", at, 16, text)
 
 
 class CloudThroughActivation(ComputedWidget):
@@ -89,34 +77,6 @@ class CloudThroughActivation(ComputedWidget):
     def score(self) -> float:
         """The score of the present state; NaN where the activation is constant on the cloud."""
         return affinity_score(*self.samples(), covariance="empirical").item()
-
-    def fallback(self) -> str:
-        """The picture for the present state: the inputs, and the outputs coupled with the affine image."""
-        x, y = self.samples()
-        image = affine_map(x, y, covariance="empirical")(x)
-        partner = partners(image, y)
-        w2 = wasserstein2(image, y).item()
-        bound = math.sqrt(2 * y.var(axis=0).sum())
-
-        left = Panel(
-            label="The input cloud", xlim=FRAME, ylim=FRAME, xlabel="first input", ylabel="second input", height=HEIGHT
-        )  # fmt: skip
-        for across, up in x:
-            left.dot("input-dot", across, up, radius=3)
-        limits = frame(np.concatenate([image, y]))
-        parts = "the outputs, the affine image of the inputs, and the optimal coupling between them"
-        right = Panel(
-            label=f"{CHOICES[self.activation]}: {parts}",
-            xlim=limits, ylim=limits, xlabel="first output (vertical: second output)", height=HEIGHT,
-        )  # fmt: skip
-        _add_legend(right)
-        gap = np.full(POINTS, np.nan)
-        right.line("w2-curve", *(np.stack([image[:, k], y[partner, k], gap], axis=1).ravel() for k in (0, 1)))
-        for across, up in y:
-            right.dot("input-dot", across, up, radius=4)
-        right.crosses("image-line", image, 4)
-        text = f"{CHOICES[self.activation]}: W\u2082 {readout(w2)} of at most {readout(bound)}"
-        return picture(left, right, score=self.score(), text=text)
 
 
 #: Most exchanges of the slider, and the frame of the points.
@@ -199,31 +159,3 @@ class MoveTheCloud(ComputedWidget):
     def score(self) -> float:
         """The score of the present state; NaN where the outputs are constant."""
         return affinity_score(*self.samples(), covariance="empirical").item()
-
-    def fallback(self) -> str:
-        """The picture for the present state: the points on their way, and the coupling so far."""
-        x, y = self.samples()
-        image = affine_map(x, y, covariance="empirical")(x)
-        partner, done = exchanged(image, y, self.exchanges)
-        way = (1 - self.moved) * x + self.moved * image
-        left = Panel(
-            label="The points, and T on its way to their affine image", xlim=PLANE, ylim=PLANE, xlabel="points",
-            legend=[("input-dot", "point"), ("image-cross", "T(point)")], height=HEIGHT,
-        )  # fmt: skip
-        left.links("link", x, way)
-        left.dots("input-dot", x, radius=8)
-        left.crosses("image-cross", way, 5)
-        reach = max(PLANE[1], 1.1 * float(abs(np.concatenate([image, y])).max()))
-        limits = (-round(reach, 1), round(reach, 1))
-        right = Panel(
-            label="The outputs, the affine image, and a coupling that is uncrossed", xlim=limits, ylim=limits,
-            xlabel="outputs and affine image", height=HEIGHT,
-            legend=[("ink-square", "output"), ("image-cross", "affine image"), ("link", "coupling")],
-        )  # fmt: skip
-        right.links("link", image, y[partner])
-        right.squares("ink-square", y, side=9)
-        right.crosses("image-cross", image, 5)
-        mean = math.sqrt(((image - y[partner]) ** 2).sum(axis=1).mean())
-        best = readout(wasserstein2(image, y).item())
-        text = f"{MAPS[self.map][0]}: after {done} exchanges the lines have length {readout(mean)}, at best {best}"
-        return picture(left, right, score=self.score(), text=text)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import traitlets
 
-from affscore_book.kit.picture import LOOKS, Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.transformers.bends import ORDERS, Sentence
 
@@ -56,38 +54,6 @@ class TokenBends(ComputedWidget):
         chosen = f"selected={self.selected!r}, order={self.order!r}, layer={self.layer}"
         return f"TokenBends({len(self.sentences)} sentences, {chosen})"
 
-    def fallback(self) -> str:
-        """The layers on the left, the tokens of the chosen layer on the right."""
-        shown = self._shown()
-        rows = shown["bends"] if shown else []
-        most = _most(self.sentences)
-        left = Panel(
-            label="The bend of the sentence in each layer", xlim=(0, len(rows) + 1), ylim=(0, most),
-            xlabel="layer", ylabel="bend", height=320,
-            legend=[("score-curve", "sentence"), ("bound-curve", "other texts")],
-        )  # fmt: skip
-        left.line("bound-curve", range(1, len(rows) + 1), self.levels[: len(rows)])
-        left.line("score-curve", range(1, len(rows) + 1), [_together(row) for row in rows])
-        if shown is None:
-            text = "There is no sentence to show."
-            return picture(left, score=math.nan, text=text, headline=_headline(math.nan, 0))
-        at = _layer(shown, self.layer)
-        left.dot("score-dot", at + 1, self.score(), 6)
-        row, tokens = shown["bends"][at], shown["tokens"]
-        right = Panel(
-            label=f"The bend of each token in layer {at + 1}", xlim=(0, len(row) + 1), ylim=(-0.45 * most, most),
-            xlabel="token", ylabel="bend", height=320, legend=[("bound-curve", "other texts")],
-        )  # fmt: skip
-        right.line("bound-curve", [0, len(row) + 1], [self.levels[at]] * 2)
-        for place, (token, bend) in enumerate(zip(tokens, row, strict=True), start=1):
-            right.line("input-curve", [place, place], [0, bend])
-            right.dot("input-dot", place, bend, 4)
-            x, y = float(right.x_at(place)) + 4, float(right.y_at(0)) + 6
-            turned = f'transform="rotate(-90 {x:g} {y:g})"'
-            place_of = f'x="{x:g}" y="{y:g}" text-anchor="end" {turned}'
-            right.add(f'<text class="label" {LOOKS["label"]} {place_of}>{escape(token)}</text>')
-        return picture(left, right, score=self.score(), text=_text(shown, at), headline=_headline(self.score(), at))
-
     def _shown(self) -> Mapping[str, Any] | None:
         named = [sentence for sentence in self.sentences if sentence["name"] == self.selected]
         return next((each[self.order] for each in [*named, *self.sentences]), None)
@@ -113,19 +79,3 @@ def _layer(shown: Mapping[str, Any], layer: int) -> int:
 
 def _together(row: Sequence[float]) -> float:
     return math.sqrt(sum(value * value for value in row) / len(row))
-
-
-def _most(sentences: Sequence[Mapping[str, Any]]) -> float:
-    """Tenths above every bend."""
-    every = [v for each in sentences for order in ORDERS for row in each[order]["bends"] for v in row]
-    return math.ceil(max(every, default=1.0) * 10 - 1e-9) / 10
-
-
-def _headline(bend: float, at: int) -> str:
-    return "There is no bend." if math.isnan(bend) else f"Bend {bend:.3f} in layer {at + 1}"
-
-
-def _text(shown: Mapping[str, Any], at: int) -> str:
-    row, tokens = shown["bends"][at], shown["tokens"]
-    high, low = row.index(max(row)), row.index(min(row))
-    return f"most: {tokens[high]} ({row[high]:.3f}), least: {tokens[low]} ({row[low]:.3f})"

@@ -9,7 +9,6 @@ from typing import Any
 
 import traitlets
 
-from affscore_book.kit.picture import Panel, picture
 from affscore_book.kit.widgets import ComputedWidget
 from affscore_book.uses.results import load_path
 
@@ -59,29 +58,6 @@ class CallsRemoved(ComputedWidget):
         if not self.paths:
             return super().__repr__()
         return f"CallsRemoved({len(self.calls)} calls, order={self.order!r}, count={self.count})"
-
-    def fallback(self) -> str:
-        """The accuracy in the chosen order, all the way, and which calls are gone."""
-        path, calls = self._path(), len(self.calls)
-        left = Panel(
-            label="Accuracy against the number of calls made affine", xlim=(0, max(1, calls)), ylim=(0, 1),
-            xlabel="calls made affine", ylabel="accuracy",
-        )  # fmt: skip
-        right = Panel(
-            label="Which calls are left, and when each goes", xlim=(0, calls + 1), ylim=(0, calls + 1),
-            xlabel="call (blue: bent, orange: affine)", ylabel="place in the order",
-        )  # fmt: skip
-        if path is None:
-            return picture(left, right, score=math.nan, text="There is no network to show.", headline="No network")
-        count = min(self.count, calls)
-        left.line("score-curve", range(calls + 1), path["accuracy"])
-        left.dot("score-dot", count, self.score(), 7)
-        out = path["gone"][:count]
-        for at in range(calls):
-            right.dot("image-dot" if at in out else "input-dot", at + 1, path["gone"].index(at) + 1, 6)
-        first = f"nothing is made affine yet; first to go: {path['title']}"
-        last = f"last made affine: {self.calls[out[-1]]}" if count else first
-        return picture(left, right, score=self.score(), text=last, headline=f"Accuracy {self.score():.3f}")
 
 
 def calls_removed(folder: str | Path) -> CallsRemoved:
