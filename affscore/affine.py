@@ -76,8 +76,10 @@ def shrinkage(x: Any) -> Any:
 def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tuple[Any, Any, Any]:
     """Both clouds in an orthonormal basis of their joint span if 2 n <= d, and the basis if ``basis`` is True.
 
-    Without ``basis`` only the first n coordinates of y are returned, since the others are 0. A derivative may treat the
-    basis as constant: by reflection symmetry, moving a sample out of the span does not change the score to first order.
+    There are then at most 2 n coordinates. The basis begins with the samples of y, so that y needs n of them, and
+    without ``basis`` only these are returned: whoever uses them takes the coordinates that y lacks for 0. A derivative
+    may treat the basis as constant: by reflection symmetry, moving a sample out of the span does not change the score
+    to first order.
     Unless ``precise``, the coordinates are computed from inner products of samples, and share their rounding errors.
     """
     n, d = x.shape
@@ -171,6 +173,8 @@ def _through(root: Any, tail: Any, matrix: Any) -> Any:
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
 
+    Sigma ascends where it comes from the eigenvalues of a squared matrix, and descends where it comes from the SVD.
+
     If y has no ridge, Z has only as many rows as y has coordinates, because its other rows are 0. With ``precise``,
     covariances are squared only if this loses no digit that matters for a score near 1.
     """
@@ -180,6 +184,8 @@ def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
         if k < n:
             square = root @ x.covariance() @ root.T
         else:
+            # R_Y S_X R_Y^T = weight (R_Y X^T)(R_Y X^T)^T + ridge R_Y R_Y^T, and R_Y is block diagonal: `root`, and
+            # a multiple of the identity on the coordinates that y leaves out.
             half = _through(root, tail, x.samples.T)
             square, rest = x.weight * half @ half.T, xp.arange(len(root), len(half))
             square[: len(root), : len(root)] += x.ridge * root @ root.T

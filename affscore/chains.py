@@ -13,7 +13,13 @@ ends at the first tensor used outside the chain. Affine operators at either end 
 unless both outputs are combined later, as in Mish, ``x * tanh(softplus(x))``.
 
 So a clamp or a power of an activation's output belongs to its chain. Skip connections are the exception: a sum with the
-start of the chain is left out unless it is a known function. In ``x + relu(x)`` the call is that of the ReLU.
+start of the chain is left out unless it is a known function. In ``x + silu(x)`` the call is that of the SiLU, whereas
+``x + relu(x)`` is a leaky ReLU.
+
+In the code a non-affine operator of a chain is a *bend*, the values of a tensor on the grid are its *shadow*, the part
+between a start and an end is a *span*, and the *base* of a tensor is the one of which it is an affine function. Take
+``y = 0.5 * x * (1 + tanh(a * (x + b * x ** 3)))``, where ``x`` is the output of a layer: the root is x, the bends are
+the power, the sum with it, ``tanh`` and the product, and the span from x to y equals GELU on the grid.
 
 A chain is named after the known function that it equals on the grid, or else after its operators: ``elementwise[relu,
 pow]``, ``sin``. ``x / 2 * (1 + erf(x / sqrt(2)))`` is GELU. Arithmetic without an operator of the registry is not an
@@ -201,7 +207,8 @@ class Chains:
             # A tensor combined only with its own statistic is a step of a normalisation, such as the exp of a softmax.
             measured = {each for node in nodes for each in node.root.statistic_of}
             for node in nodes:
-                node.uses.add("statistic" if name in _STATISTICS or node.base in measured else "else")
+                own = any(_equal(node.base, each) for each in measured)
+                node.uses.add("statistic" if name in _STATISTICS or own else "else")
             for each in tensors_in([out]) if name in _STATISTICS else ():
                 self._set(each, Node(tensor=TensorWeakRef(each), statistic_of=tuple(x.base for x in nodes)))
             return
@@ -259,6 +266,14 @@ class Chains:
             if not span.start.affine and span.start.base not in spans:
                 ends.append(span.start.base)
         return spans.values()
+
+
+def _equal(one: Node, other: Node) -> bool:
+    """Whether two tensors are the same function of one root, as both exponentials in ``x.exp() / x.exp().sum(1)``."""
+    if one is other or one.root is not other.root or not one.shadows:
+        return one is other
+    values, others = (node.shadow(node.root).values for node in (one, other))
+    return values is not None and others is not None and torch.equal(values, others)
 
 
 def _alike(step: Step) -> bool:

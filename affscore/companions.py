@@ -23,8 +23,8 @@ twin              the affinity score of ``before`` with its linear twin (:func:`
 :func:`sign_entropy` measures how mixed the signs of a call's input are before pooling.
 
 An undefined measure is NaN, never 0 or 1: ``cka`` if a cloud does not vary, both ``r2`` if ``after`` does not vary,
-``twin`` if no channel varies in both, entropies if d = 1 (one value has no histogram). "Does not vary"
-means, as for the score, that the samples vary only by rounding in their dtype.
+``twin`` if no channel varies in both or if rounding can have moved it by more than 0.005, entropies if d = 1 (one value
+has no histogram). "Does not vary" means, as for the score, that the samples vary only by rounding in their dtype.
 
 References
 ----------
@@ -41,10 +41,11 @@ from typing import Any
 
 import numpy as np
 
-from affscore.arguments import whole_number
+from affscore.affine import COVARIANCES
+from affscore.arguments import check_choice, whole_number
 from affscore.arrays import constant_of, double, is_tensor, namespace, on_one_thread, to_numpy
-from affscore.samples import centre, check_pair, exponent, largest_magnitude
-from affscore.score import affinity_score
+from affscore.samples import centre, check_pair, exponent, largest_magnitude, rounding_of
+from affscore.score import TOLERANCE, score_and_error
 
 __all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure", "sign_entropy"]
 
@@ -114,6 +115,7 @@ def measure(
     1.0
     """
     chosen = [name for name in check_names(names, "names") if name not in UNPOOLED]
+    check_choice("covariance", covariance, COVARIANCES)
     x, y = map(constant_of, check_pair(before, after, ("before", "after")))
     found: dict[str, float] = {}
     centred = [centre(value)[0] for value in (x, y)]
@@ -127,7 +129,9 @@ def measure(
     if any(name.startswith("r2") for name in chosen):
         found["r2"], found["r2_held_out"] = _r2(*centred)
     if "twin" in chosen:
-        found["twin"] = affinity_score(x, linear_twin(x, y), covariance=covariance).item()
+        twin = linear_twin(x, y)
+        score, error = score_and_error(x, twin, covariance, (rounding_of(x), rounding_of(twin)))
+        found["twin"] = float(score) if error <= TOLERANCE else math.nan
     return {name: found[name] for name in chosen}
 
 

@@ -20,16 +20,16 @@ class AffscoreError(Exception):
 
 
 class AffscoreWarning(UserWarning):
-    """A result lacks something: a call that is not scored, a channel or an image that is left out.
+    """Part of a result is missing: a call that is not scored, a channel or an image that is left out.
 
     See the book's chapter ``first_signature``.
     """
 
 
 def warn(text: str) -> None:
-    """Warn at the line of the caller: the innermost one outside the package."""
+    """Warn at the line of the caller: the innermost one outside the package, its decorators and its progress bar."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("affscore", "tqdm"):
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in ("affscore", "contextlib", "tqdm"):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, AffscoreWarning, stacklevel=level)

@@ -46,10 +46,8 @@ def inputs_of(batch: Any, index: int) -> Inputs:
         raise ValueError(f"batch {index} holds a sparse, nested or meta tensor; it should be dense and hold values.")
     lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
     if len(lengths) > 1 or min(lengths) < 2:
-        raise ValueError(
-            f"batch {index} has {' and '.join(map(str, sorted(lengths)))} samples; it is the statistical sample and "
-            "should have at least 2, the same number in each tensor."
-        )
+        many = f"{' and '.join(map(str, sorted(lengths)))} sample{'s' * (lengths != {1})}"
+        raise ValueError(f"batch {index} has {many}; a score needs at least 2, the same number in each tensor.")
     if not isinstance(batch, Mapping):
         return {"": batch}
     if "decoder_attention_mask" in batch:
@@ -66,7 +64,7 @@ def _check_mask(mask: Tensor, index: int) -> None:
             "token and 0 for padding."
         )
     if len(without := (~mask.bool().any(1)).nonzero()):
-        raise ValueError(f"attention_mask of batch {index} leaves sample {without[0].item()} no token.")
+        raise ValueError(f"attention_mask of batch {index} masks every token of sample {without[0].item()}.")
 
 
 def length(inputs: Inputs) -> int:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from affscore.arguments import line_of
+from affscore.arrays import stay_on_one_thread
 from affscore.forward import Forward, inputs_of
 from affscore.score_queue import ScoringQueue, sentence
 from affscore.settings import Settings
@@ -36,7 +37,7 @@ __all__ = ["batch_results", "circumstances", "resolve_device", "signature", "ver
 #: How many batches may wait for their scores while the next one runs, by type of device. On a CPU the network itself
 #: needs the cores, so only loading overlaps with scoring.
 AHEAD = {"cpu": 0, "cuda": 2}
-#: Keys of the provenance: of every run, or of a run with such a setting.
+#: The keys of the provenance that a run writes itself.
 _RECORDED = {
     "device", "micro_batch", "precision", "channels_last", "calls", "channel_axis", "started", "seconds", "versions",
 }  # fmt: skip
@@ -64,16 +65,17 @@ def signature(
     a score beside that of the call's linear twin (``companions=["twin"]``): with few samples, a linear layer scores
     below 1, too.
 
-    Every element-wise operator that is fixed and not affine is a call. Softmax and normalisations are none. The
-    tracer does not see activations inside another library's fused kernels whose names do not reveal them. Activations
-    that are added up before anything else uses them are one call, ``elementwise[...]``. ``excluded`` of the result
-    lists the calls that were seen and not scored, with the reason: :mod:`affscore.tracing` has the kinds.
+    Every element-wise operator that is fixed and not affine is a call. Softmax and normalisation layers do not count.
+    The tracer does not see activations inside another library's fused kernels whose names do not reveal them.
+    Activations that are added up before anything else uses them are one call, ``elementwise[...]``. ``excluded`` of
+    the result lists the calls that were seen and not scored, with the reason: :mod:`affscore.tracing` has the kinds.
 
     Parameters
     ----------
     model
-        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients. Then each module has its mode again,
-        but stays on ``device``. A network that changes its weights when it runs is refused; its buffers may change.
+        Any ``torch.nn.Module``. It runs in evaluation mode and without gradients. Afterwards every module is returned
+        to its previous mode, and stays on ``device``. A network that changes its weights when it runs is refused; its
+        buffers may change.
     batches
         An iterable of batches, or a single batch that is a tensor or a mapping. A batch is one statistical sample: a
         tensor of shape (n, ...) with n >= 2, a pair (inputs, targets) as data loaders give, or a mapping from argument
@@ -110,7 +112,7 @@ def signature(
     AffscoreWarning
         (a UserWarning) Once for all calls in ``excluded``, except those that depend on parameters alone; and if the
         network made no call. Once for each call that varies so little that rounding can move its score by more than
-        0.005, that has channels which vary by rounding alone, or whose input alone holds infinite values.
+        0.005, that has channels which vary only by rounding, or whose input alone holds infinite values.
 
     Examples
     --------
@@ -207,10 +209,15 @@ def batch_results(
     settings = settings or Settings()
     if isinstance(batches, Tensor | Mapping):
         batches = [batches]
-    if isinstance(batches, str) or not isinstance(batches, Iterable):
+    if isinstance(batches, str | np.ndarray) or not isinstance(batches, Iterable):
         raise TypeError(
             f"batches is a {type(batches).__name__}; it should be an iterable of batches, such as a data loader or a "
             "list of tensors, or one batch, a tensor."
+        )
+    if _is_pair(batches):
+        raise ValueError(
+            "batches holds two tensors that look like the inputs and targets of one batch; to measure that batch, give "
+            "its inputs alone, or [batch]."
         )
     check_traceable(model)
     target = resolve_device(model, device)
@@ -219,6 +226,14 @@ def batch_results(
     if device is not None:
         model.to(target)
     return _run(model, batches, settings, target, numbers)
+
+
+def _is_pair(batches: Iterable[Any]) -> bool:
+    """Whether these are inputs and targets, as one step of a data loader gives them, in place of batches."""
+    if not isinstance(batches, list | tuple) or len(batches) != 2 or not all(isinstance(x, Tensor) for x in batches):
+        return False
+    one, other = batches
+    return len(one.shape) != len(other.shape) or one.is_floating_point() != other.is_floating_point()
 
 
 def resolve_device(model: nn.Module, device: str | torch.device | None) -> torch.device:
@@ -261,7 +276,7 @@ def _run(
     ahead = AHEAD.get(device.type, 0)
     failure: BaseException | None = None
     index = -1
-    with ThreadPoolExecutor(torch.get_num_threads(), "affscore", torch.set_num_threads, (1,)) as scorers:
+    with ThreadPoolExecutor(torch.get_num_threads(), "affscore", stay_on_one_thread) as scorers:
         queue = ScoringQueue(Forward(model, device, settings), scorers)
         try:
             try:

@@ -50,7 +50,7 @@ def _array(value: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is a masked array with masked entries; leave out those samples, or fill them.")
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # a list of tensors that need a gradient
         raise TypeError(f"{name} should be an array or tensor of real numbers, but it is {value!r:.80}.") from error
     if array.dtype.name not in _DTYPES:
         raise TypeError(
@@ -121,7 +121,7 @@ def rounding_of(value: Any) -> Any:
     real = value.is_floating_point() if is_tensor(value) else value.dtype.kind == "f"
     eps = float(xp.finfo(value.dtype if real else xp.float64).eps)
     largest = largest_magnitude(wide)
-    scale = xp.where(largest > 0, largest, 1.0)  # whose square may overflow
+    scale = xp.where(largest > 0, largest, 1.0)  # scaled first, because squares could overflow
     return eps / 2 * scale * xp.sqrt(xp.mean(xp.square(wide / scale), axis=0))
 
 

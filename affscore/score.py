@@ -32,18 +32,18 @@ from affscore.samples import (
     rounding_of,
 )
 
-__all__ = ["SHIFT", "affinity_score", "paired_affinity_score", "score_and_shift", "wasserstein2"]
+__all__ = ["TOLERANCE", "affinity_score", "paired_affinity_score", "score_and_error", "wasserstein2"]
 
-#: The largest change by rounding that a score may have. Beyond it a signature omits the score, and a function warns.
-SHIFT = 0.005
+#: The largest error by rounding that a score may have. Beyond it a signature omits the score, and a function warns.
+TOLERANCE = 0.005
 # Below this distance the rounding of its square matters, and the map is computed more precisely.
 _SMALL = 1e-2
 
 
-def score_and_shift(
+def score_and_error(
     x: Any, y: Any, covariance: str, rounding: tuple[Any, Any], paired: bool = False, entries: float = 1.0
 ) -> tuple[Any, float]:
-    """The score of checked samples, and the most by which rounding can have changed it.
+    """The score of checked samples, and a bound of its error by rounding.
 
     ``rounding`` holds the size of the rounding errors in each channel of x and of y, both of shape (d,), as returned
     by :func:`affscore.samples.rounding_of`. Channels that vary by no more than that are left out. Without shrinkage,
@@ -63,21 +63,26 @@ def score_and_shift(
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan"), 0.0
-    mean, limits[0] = limits[0], limits[0] * (entries**0.5 if covariance == "empirical" else 1.0)
-    distance, shift = _distance(x, y, spread, covariance, limits, paired)
-    if shift > SHIFT and covariance == "empirical":
+    if covariance == "ledoit_wolf":
+        distance, error = _distance(x, y, spread, covariance, limits, paired)
+        return 1 - distance, error
+    of_average = limits[0]
+    limits[0] = of_single = of_average * entries**0.5
+    distance, error = _distance(x, y, spread, covariance, limits, paired)
+    if error > TOLERANCE:
         # Without shrinkage the map stretches directions that hold only rounding errors of x to the spread of y.
-        distance, shift = _distance(_without_rounding(x, limits[0]), y, spread, covariance, limits, paired)
+        distance, error = _distance(_without_rounding(x, of_single), y, spread, covariance, limits, paired)
         if entries > 1:
-            other, _ = _distance(_without_rounding(x, mean), y, spread, covariance, limits, paired)
-            shift = max(shift, abs(float(other - distance)))
-    return 1 - distance, shift
+            other, _ = _distance(_without_rounding(x, of_average), y, spread, covariance, limits, paired)
+            error = max(error, abs(float(other - distance)))
+    return 1 - distance, error
 
 
 def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool) -> tuple[Any, float]:
     """The distance of centred samples from the best affine image, and the most that rounding can have added to it."""
-    for precise in (False, True):
-        # Without shrinkage the smallest directions count as much as the others, so their digits matter too.
+    for precise in (False, True):  # again with more digits if the distance turns out to be small
+        # Without shrinkage the smallest directions count as much as the others, so their digits matter too. Up to 2 n
+        # channels are their own coordinates, which have all digits.
         exact = precise or covariance == "empirical" or x.shape[1] < 2 * len(x)
         inside_x, inside_y, _ = coordinates(x, y, precise=exact)
         cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
@@ -85,9 +90,11 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
         z, sigma = map_factor(fixed_x, fixed_y, precise)
         image = _image(cloud_x, cloud_y, z, sigma)
         distance = _apart(image, inside_y, spread, paired)
+        # Nothing is gained by a second pass if the first squared no covariance that lost digits (sigma ascends) or
+        # squared none (sigma descends).
         if distance > _SMALL or (exact and sigma[0] ** 2 > PRECISE * sigma[-1] ** 2):
             break
-    return distance, _shift(constant_of(distance), constant_of(spread), z, *limits)
+    return distance, _error(constant_of(distance), constant_of(spread), z, *limits)
 
 
 def _image(x: Cloud, y: Cloud, z: Any, sigma: Any) -> Any:
@@ -122,18 +129,18 @@ def _without_rounding(x: Any, limit: Any) -> Any:
     return (scaled @ kept) @ kept.T * unit
 
 
-def _shift(distance: Any, spread: Any, z: Any, limit_x: Any, limit_y: Any) -> float:
+def _error(distance: Any, spread: Any, z: Any, limit_x: Any, limit_y: Any) -> float:
     """The most that rounding can have added to the distance, for the map ``A = Z Z^T`` and tr S_Y = ``spread``."""
     xp = namespace(z)
     own, squares = xp.square(limit_y).sum(), xp.square(limit_x)
     # The trace of A bounds the factor by which A stretches a vector, and is cheap.
-    shift = _part(distance, (own + squares.sum() * xp.square(z).sum() ** 2) / spread)
-    if shift > SHIFT:
+    error = _part(distance, (own + squares.sum() * xp.square(z).sum() ** 2) / spread)
+    if error > TOLERANCE:
         stretched = (z @ (z.T @ z) * z).sum(axis=1)  # the diagonal of A^2
         # The coordinates of the joint span are not channels, so each of them gets the mean over all channels.
         through = squares @ stretched if len(z) == len(squares) else squares.mean() * stretched.sum()
-        shift = _part(distance, (own + through) / spread)
-    return shift
+        error = _part(distance, (own + through) / spread)
+    return error
 
 
 def _part(distance: Any, square: Any) -> float:
@@ -145,13 +152,13 @@ def _part(distance: Any, square: Any) -> float:
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Any:
     check_choice("covariance", covariance, COVARIANCES)
     x, y = check_pair(x, y)
-    score, shift = score_and_shift(x, y, covariance, (rounding_of(x), rounding_of(y)), paired)
-    if shift > SHIFT:
+    score, error = score_and_error(x, y, covariance, (rounding_of(x), rounding_of(y)), paired)
+    if error > TOLERANCE:
         kinds = " and ".join(sorted({str(value.dtype).removeprefix("torch.") for value in (x, y)}))
         advice = "subtract their means where they are made" if kinds == "float64" else "compute them in float64"
         warn(
             f"x and y vary so little relative to their size that rounding in {kinds} can have changed the score by "
-            f"{shift:.2g}; {advice}."
+            f"{error:.2g}; {advice}."
         )
     return score
 

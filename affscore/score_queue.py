@@ -22,7 +22,7 @@ from affscore.companions import UNPOOLED, linear_twin, measure
 from affscore.errors import warn
 from affscore.forward import Forward, Inputs, length
 from affscore.samples import constant, largest_magnitude, rounding_of
-from affscore.score import SHIFT, score_and_shift
+from affscore.score import TOLERANCE, score_and_error
 from affscore.settings import Settings
 from affscore.signatures import BatchResult, SignatureError
 from affscore.stacked import device_name, most_calls, stacked_scores
@@ -68,7 +68,7 @@ class ScoringQueue:
             if left := [call for call in trace.excluded if not (calls and isinstance(call, Constant))]:
                 warn(_left_out(left))
             elif not calls:
-                warn("the network made no activation call that could be seen; its signature is empty.")
+                warn("no activation call was detected; the signature of the network is empty.")
         if names != self.reference[1]:
             raise ValueError(f"the activation calls of batch {index} differ from those of batch {self.reference[0]}.")
         found = dict(self._stack(trace.observations)) if device_name(self.forward.device) in STACKED else {}
@@ -149,7 +149,7 @@ def _scored_together(observations: Sequence[Observation], twins: bool) -> list[l
 
 
 def _still(observation: Observation) -> tuple[list[Tensor], list[Tensor]]:
-    """Of input and output, which channels vary by rounding alone, and how far each leaves its mean."""
+    """For input and output: the mask of channels that vary only by rounding, and each channel's largest deviation."""
     spreads = [largest_magnitude(value - value.mean(dim=0)) for value in observation[1:3]]
     return list(map(constant, spreads, observation.rounding)), spreads
 
@@ -170,7 +170,7 @@ def _measured(observation: Observation, settings: Settings, found: Found | None)
         raise ValueError(f"the {_SIDES[finite[0]]} of {name} holds NaN or infinite values.")
     if not finite[0]:
         # Minus infinity in front of a sigmoid switches an entry off; a NaN would have reached the output.
-        warning = f"{name} is not scored: its input holds NaN or infinite values, and its output none."
+        warning = f"{name} is not scored: its input holds NaN or infinite values, although its output does not."
         return nan, dict.fromkeys(settings.measures, nan) | unpooled, warning
     masks, spreads = _still(observation)
     seen = [
@@ -205,18 +205,18 @@ def _scored(
         if bool(mask.all()):
             # If nothing seems to vary, or only the output does not, the call is dead, and its score of NaN says so.
             warns = any(lost) or (side == "input" and not bool(masks[1].all()))
-            return nan, f"{name} is not scored: its {side} varies by no more than rounding." * warns
-    score, shift = known, 0.0
+            return nan, f"{name} is not scored: its {side} varies only by rounding." if warns else ""
+    score, error = known, 0.0
     if isnan(known):
-        score, shift = score_and_shift(before, after, covariance, observation.rounding, entries=observation.entries)
-    if shift > SHIFT:
+        score, error = score_and_error(before, after, covariance, observation.rounding, entries=observation.entries)
+    if error > TOLERANCE:
         return nan, (
-            f"{name} is not scored: it varies so little beside its size that rounding can have moved its score by "
-            f"{shift:.2g}; measure the network in float64 (model.double(), and float64 batches)."
+            f"{name} is not scored: its variation is so small relative to its magnitude that rounding can have moved "
+            f"its score by {error:.2g}; measure the network in float64 (model.double(), and float64 batches)."
         )
     # A constant channel is no reason to warn: many trained networks have some.
     return float(score), " ".join(
-        f"{count} of {len(mask)} channels of the {side} of {name} vary by rounding alone: left out."
+        f"{count} of {len(mask)} channels of the {side} of {name} vary only by rounding and were left out."
         for side, count, mask in zip(_SIDES, lost, masks, strict=True)
         if count
     )

@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of the companion measures."""
+        """``companions`` as the tuple of names that it has become."""
         return check_names(self.companions)
 
     @property

@@ -118,7 +118,7 @@ class Signature:
         sizes, many = self.batch_sizes, len(self.scores)
         check_that(len(sizes) == many, f"batch_sizes has {len(sizes)} numbers for {many} batches")
         whole = all(type(size) is int and size >= 2 for size in sizes)
-        check_that(whole, "batch_sizes should hold whole numbers from 2")
+        check_that(whole, "batch_sizes should hold integers of at least 2")
         check_provenance(self.provenance)
         check_that(not np.isinf(self.scores).any(), "a score is infinite")
         check_that(not (self.scores > 1).any(), "a score is above 1")
@@ -248,7 +248,9 @@ class Signature:
     def __repr__(self) -> str:
         batches, calls = self.scores.shape
         name = self.provenance.get("model", "network")
-        head = f"Signature of {name}: {calls} activation calls, {batches} batch{'es' * (batches != 1)}"
+        head = (
+            f"Signature of {name}: {calls} activation call{'s' * (calls != 1)}, {batches} batch{'es' * (batches != 1)}"
+        )
         mean = self.mean[~np.isnan(self.mean)]
         if len(mean):
             head += f", scores {mean.min():.2f} to {mean.max():.2f}, median {np.median(mean):.2f}"
@@ -318,7 +320,7 @@ class Signature:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Signature:
-        """Read a signature that :meth:`save` wrote. A warning says that one is unfinished.
+        """Read a signature that :meth:`save` wrote. It warns if the signature is unfinished.
 
         Raises
         ------

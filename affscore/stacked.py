@@ -14,11 +14,11 @@ centred samples X, Y (n, d) have the shrunk covariances ``S = w X^T X + r I`` of
     of earlier ones, so that the loss of digits depends on the ratio of the singular values and not on its square.
 4.  The assignment p is guessed: each image's nearest output, if these are all different, otherwise its own output. With
     the costs C it is optimal if there are potentials f with ``f_i - f_j <= C[i, p_j] - C[j, p_j]`` for all i and j.
-    Shortest paths are such, and ``f_i <- min_j (C[i, p_j] - C[j, p_j] + f_j)`` leads to them. By duality, the mean
-    cost of p exceeds the least by no more than the mean by which such a step still lowers f. Only costs without that
-    proof go to the processor.
+    The lengths of shortest paths satisfy this, and ``f_i <- min_j (C[i, p_j] - C[j, p_j] + f_j)`` leads to them. By
+    duality, the mean cost of p exceeds the least by no more than the mean by which such a step still lowers f. Only
+    costs without that proof go to the processor.
 
-If d >= 2 n this happens in 2 n - 2 coordinates, which the Cholesky factor of the products of all samples has.
+If d >= 2 n, all of this is done in 2 n - 2 coordinates, the rows of the Cholesky factor of the products of all samples.
 
 References
 ----------
@@ -39,7 +39,7 @@ from torch import Tensor
 from affscore.affine import shrinkage_from
 from affscore.coupling import optimal_partners
 from affscore.samples import STILL
-from affscore.score import SHIFT
+from affscore.score import TOLERANCE
 
 __all__ = ["PROMISE", "device_name", "most_calls", "stacked_scores"]
 
@@ -86,7 +86,7 @@ def stacked_scores(x: Tensor, y: Tensor, rounding_x: Tensor, rounding_y: Tensor)
     :func:`affscore.samples.rounding_of`.
 
     A number agrees with :func:`affscore.affinity_score` to :data:`PROMISE`, and rounding of the samples has moved it by
-    no more than :data:`affscore.score.SHIFT`. Where this is not sure there is NaN: that call is for the processor,
+    no more than :data:`affscore.score.TOLERANCE`. Where this is not sure there is NaN: that call is for the processor,
     where it may have a score. Among such are d = 1, outliers that leave little to shrink, channels that are shrunk to
     one and the same variance, scores close to 1, and values that are not finite.
     """
@@ -104,7 +104,7 @@ def stacked_scores(x: Tensor, y: Tensor, rounding_x: Tensor, rounding_y: Tensor)
     sure &= 16 * _EPS * cost.abs().amax((1, 2)) * slope <= _SHARE
     # As affscore.score estimates it, by the trace of the map, which bounds how far it stretches anything.
     moved = (limit_y.square().sum(1) + limit_x.square().sum(1) * stretch.square()) / spread
-    sure &= distance - (distance.square() - moved).clamp_min(0).sqrt() <= SHIFT
+    sure &= distance - (distance.square() - moved).clamp_min(0).sqrt() <= TOLERANCE
     unproved = sure & ~(2 * gap * slope <= _SHARE)
     if bool(unproved.any()):
         partners[unproved] = _assigned(cost[unproved])
@@ -161,7 +161,7 @@ class _Normal(NamedTuple):
 
 
 def _normal(samples: Tensor, d: int) -> _Normal:
-    """Of centred samples in k of d dimensions."""
+    """The covariances of centred samples in d dimensions, given in k coordinates."""
     n, norms, product = samples.shape[1], samples.square().sum(2), samples.mT @ samples
     s = torch.vmap(functools.partial(shrinkage_from, d=d))(norms, product)
     return _Normal(product, (1 - s)[:, None, None] / n, (s * norms.sum(1) / (n * d))[:, None, None])
@@ -184,7 +184,7 @@ def _images(x: Tensor, y: Tensor, d: int) -> tuple[Tensor, Tensor, Tensor, Tenso
 def _polar(b: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
     """The orthogonal polar factor of matrices B, and a bound from below for the ratio of their singular values.
 
-    ``least``, (calls, 1, 1), is one for the squares of the singular values.
+    ``least``, (calls, 1, 1), bounds the squares of the singular values from below.
     """
     one = torch.eye(b.shape[2], dtype=b.dtype, device=b.device)
     gram = b.mT @ b

@@ -202,7 +202,7 @@ class _Watcher(TorchDispatchMode):
         if wrong := sorted(self.axes.keys() - names):
             raise ValueError(f"channel_axis names {wrong[0]!r}, which is not a call of this network.")
         if self.chosen and not (found.observations or found.excluded):
-            examples = f"Among them are {', '.join(sorted(names)[:3])}." if names else "It made none."
+            examples = f"Its calls include {', '.join(sorted(names)[:3])}." if names else "It made none."
             raise ValueError(f"calls is {self.pattern!r}, which matches no call of this network. {examples}")
 
     def observed(self, name: str, ordinal: int, span: Span) -> Observation | Excluded:

@@ -49,7 +49,7 @@ from affscore.calls import Observation
 from affscore.files import replacing
 from affscore.forward import Forward, tf32
 from affscore.measuring import versions
-from affscore.score import score_and_shift
+from affscore.score import score_and_error
 from affscore.settings import Settings
 from affscore.stacked import PROMISE, device_name, most_calls, stacked_scores
 from affscore.zoo.datasets import load_dataset
@@ -112,7 +112,7 @@ def by_processor(observations: list[Observation]) -> tuple[np.ndarray, float]:
 
     def score(each: Observation) -> float:
         values = [value.cpu() for value in (each.before, each.after, *each.rounding)]
-        return float(score_and_shift(*values[:2], "ledoit_wolf", tuple(values[2:]), entries=each.entries)[0])
+        return float(score_and_error(*values[:2], "ledoit_wolf", tuple(values[2:]), entries=each.entries)[0])
 
     threads = torch.get_num_threads()
     start = time.perf_counter()

@@ -30,7 +30,7 @@ __all__ = [
 
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
-# Of the files that are looked for. Of the other formats Pillow hands one, PostScript, to another program.
+# The formats that are opened. Pillow would pass PostScript to an external program.
 FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 SAMPLE = 4096  # bytes of each sample of an image file for its checksum
 CROP_AREA = (0.2, 1.0)  # as a fraction of the photograph

@@ -102,7 +102,7 @@ def read_texts(name: str | os.PathLike[str]) -> tuple[list[str], dict[str, Any]]
         except OSError as error:
             raise OSError(f"dataset: {path} cannot be read ({error.strerror}).") from error
         if "\0" in text:
-            raise ValueError(f"dataset: {path} is no text: it holds bytes that are 0.")
+            raise ValueError(f"dataset: {path} is not a text file: it contains null bytes.")
         digest.update(hashlib.sha256(data).digest())
         texts += [line.strip() for line in text.split("\n") if line.strip()]
     if not texts:

@@ -120,6 +120,10 @@ def test_a_chain_is_one_call_with_its_values_and_its_name(name):
         (lambda x: F.relu(x + 3) / 6, [":relu[0]"]),
         (lambda x: (lambda s: x * s + s.flip(1))(torch.sigmoid(x)), [":sigmoid[0]", ":silu[0]"]),  # both are used
         (lambda x: (lambda e: e / e.sum(1, keepdim=True))(torch.exp(x - x.amax(1, keepdim=True))), []),  # softmax
+        (lambda x: x.exp() / x.exp().sum(1, keepdim=True), []),  # its exponentials computed twice
+        (lambda x: x.exp() / (2 * x).exp().sum(1, keepdim=True), [":exp[0]"]),  # a statistic of another function
+        (lambda x: x + torch.relu(x), [":leaky_relu[0]"]),
+        (lambda x: x + F.silu(x), [":silu[0]"]),
         (lambda x: (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1e-5).sqrt(), []),  # a normalisation
         (lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), []),
         (lambda x: 0.5 * (x.tanh() * 3 + x) + 1, [":tanh[0]"]),

@@ -62,7 +62,7 @@ X, MASK = torch.randn(6, 7), torch.ones(6, 7)
 @pytest.mark.parametrize(
     ("batch", "words"),
     [
-        (torch.randn(1, 3, 8, 8), "batch 1 has 1 samples"),
+        (torch.randn(1, 3, 8, 8), "batch 1 has 1 sample; a score needs at least 2"),
         (torch.tensor(3.0), "batch 1 has 0 samples"),
         ("images", "batch 1 is a str"),
         ((X, X, X), "batch 1 is a tuple of 3; it should be a tensor"),
@@ -73,7 +73,7 @@ X, MASK = torch.randn(6, 7), torch.ones(6, 7)
         ({"input": X, "other": torch.randn(5)}, "batch 1 has 5 and 6 samples"),
         ({"input": X, "attention_mask": MASK[:, None]}, r"attention_mask of batch 1 has shape \(6, 1, 7\)"),
         ({"input": X, "attention_mask": -MASK}, "1 for each token and 0 for padding"),
-        ({"input": X, "attention_mask": MASK.tril(-1)}, "attention_mask of batch 1 leaves sample 0 no token"),
+        ({"input": X, "attention_mask": MASK.tril(-1)}, "attention_mask of batch 1 masks every token of sample 0"),
         ({"input": X, "decoder_attention_mask": MASK}, "batch 1 has a decoder_attention_mask"),
         (torch.full((8, 3, 8, 8), math.nan), r"In batch 1, the input of 2:relu\[0\] holds NaN"),
     ],
@@ -84,6 +84,20 @@ def test_a_bad_batch_is_named_and_loses_nothing(monkeypatch, batch, words, ahead
     with pytest.raises(SignatureError, match=words) as caught:
         signature(network(), [good, batch, good])
     np.testing.assert_array_equal(caught.value.finished.scores, signature(network(), [good]).scores)
+
+
+@pytest.mark.parametrize("targets", [torch.zeros(8, dtype=torch.long), torch.zeros(8), torch.zeros(8, 1) > 0])
+def test_a_pair_of_inputs_and_targets_is_not_taken_for_two_batches(targets):
+    batch = [images(1)[0], targets]
+    for pair in (batch, tuple(batch)):
+        with pytest.raises(ValueError, match=r"two tensors that look like the inputs and targets of one batch"):
+            signature(network(), pair)
+    assert signature(network(), [batch]).scores.shape[0] == 1
+
+
+def test_an_array_is_not_taken_for_its_rows():
+    with pytest.raises(TypeError, match="batches is a ndarray; it should be an iterable of batches"):
+        signature(network(), X.numpy())
 
 
 def test_entries_that_a_network_switches_off_by_infinity_cost_one_call():

@@ -13,7 +13,7 @@ from affscore import affinity_score, signature
 from affscore.errors import AffscoreWarning
 from affscore.pooling import pool, rounding
 from affscore.samples import constant
-from affscore.score import SHIFT, score_and_shift
+from affscore.score import TOLERANCE, score_and_error
 
 N = 48
 
@@ -78,7 +78,7 @@ def test_a_channel_that_varies_by_rounding_alone_is_left_out_and_the_others_coun
     torch.manual_seed(0)
     half = Made(lambda x, norm: torch.cat([norm(x[:, :4]), x[:, 4:]], 1), nn.InstanceNorm2d(4, affine=True))
     model, x = nn.Sequential(nn.Conv2d(3, 8, 3), half, nn.ReLU()), images()
-    with pytest.warns(AffscoreWarning, match=r"^4 of 8 channels of the input of 2:relu\[0\] vary by rounding alone"):
+    with pytest.warns(AffscoreWarning, match=r"^4 of 8 channels of the input of 2:relu\[0\] vary only by rounding"):
         found = signature(model, [x], covariance="empirical")
     with torch.no_grad():
         before = model[:2](x)
@@ -212,10 +212,10 @@ def test_rounding_that_a_background_shares_is_no_score(seed):
     grain = 2**-24 * exact.square().mean(0).sqrt()
     x = exact + background * grain * torch.tensor([1, -1, 1, 1, -1, 1])
     truth = affinity_score(exact, y, covariance="empirical").item()
-    score, shift = score_and_shift(x, y, "empirical", (grain / 32, grain / 32), entries=1024)
-    assert shift > SHIFT or score.item() == pytest.approx(truth, abs=SHIFT)
-    alone, unnoticed = score_and_shift(x, y, "empirical", (grain / 32, grain / 32))
-    assert unnoticed <= SHIFT < abs(alone.item() - truth)  # as if the rounding of all entries cancelled
+    score, error = score_and_error(x, y, "empirical", (grain / 32, grain / 32), entries=1024)
+    assert error > TOLERANCE or score.item() == pytest.approx(truth, abs=TOLERANCE)
+    alone, unnoticed = score_and_error(x, y, "empirical", (grain / 32, grain / 32))
+    assert unnoticed <= TOLERANCE < abs(alone.item() - truth)  # as if the rounding of all entries cancelled
 
 
 def test_an_average_over_equal_entries_is_no_more_exact_than_one_of_them():
@@ -224,6 +224,18 @@ def test_an_average_over_equal_entries_is_no_more_exact_than_one_of_them():
     pictures = x[:, :, None, None].expand(-1, -1, 16, 16)
     options = {"covariance": "empirical", "channel_axis": {":tanh[0]": 1}}
     exact = signature(nn.Tanh(), [pictures], **options).scores[0, 0]
-    with pytest.warns(AffscoreWarning, match=r":tanh\[0\] is not scored: it varies so little"):
+    with pytest.warns(AffscoreWarning, match=r":tanh\[0\] is not scored: its variation is so small"):
         single = signature(nn.Tanh(), [pictures.float()], **options).scores[0, 0]
     assert np.isnan(single) and exact == pytest.approx(1, abs=1e-4)
+
+
+def test_a_twin_that_rounding_decides_is_left_out_without_a_warning_of_its_own():
+    torch.manual_seed(0)
+    layer, slopes = nn.Linear(8, 8), nn.PReLU(8)
+    layer.weight.data *= 5
+    layer.bias.data.fill_(-3e6)
+    slopes.weight.data = torch.logspace(-1, 0, 8)
+    with pytest.warns(AffscoreWarning) as caught:
+        found = signature(nn.Sequential(layer, slopes), torch.randn(40, 8), companions=["twin"])
+    assert np.isnan(found.scores).all() and np.isnan(found.companions["twin"]).all()
+    assert all("1:prelu[0]" in str(warning.message) for warning in caught)

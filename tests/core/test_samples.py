@@ -82,6 +82,7 @@ def test_numbers_of_every_kind_are_samples(dtype):
         (torch.ones(3, 2).to(torch.float8_e4m3fn), "float8"),
         (torch.ones(3, 2, dtype=torch.complex64), "complex64"),
         ([[1.0, 2.0], [3.0]], "real numbers"),
+        ([torch.ones(2, requires_grad=True)] * 3, "real numbers"),
         (["a", "b"], "real numbers"),
     ],
 )

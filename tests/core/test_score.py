@@ -1,6 +1,7 @@
 """The affinity score against an oracle that shares no code with it, its invariances, gradients and errors."""
 
 import math
+import threading
 
 import numpy as np
 import ot
@@ -240,6 +241,28 @@ def test_the_callers_threads_do_not_change_a_bit(n, d, covariance):
     finally:
         torch.set_num_threads(before)
     assert len(values) == 1
+
+
+def test_a_score_leaves_threads_to_new_threads():
+    """Threads that start while another one computes a score keep the process's number of torch threads."""
+    x = np.random.default_rng(0).normal(size=(400, 3))
+    before, found, all_start = torch.get_num_threads(), [], threading.Barrier(4)
+
+    def run():
+        all_start.wait()
+        affinity_score(x, abs(x))
+        found.append(torch.get_num_threads())
+
+    try:
+        torch.set_num_threads(3)
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert found == [3] * 4 and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_memory_does_not_grow_with_the_square_of_d():

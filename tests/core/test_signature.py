@@ -132,7 +132,7 @@ def test_results_that_do_not_belong_together_are_an_error():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"batch_sizes": [32, 1]}, "whole numbers from 2"),
+        ({"batch_sizes": [32, 1]}, "integers of at least 2"),
         ({"scores": [0.5]}, r"scores has shape \(1,\)"),
         ({"scores": [[math.inf], [0.5]]}, "a score is infinite"),
         ({"companions": {"norm": [[math.inf], [0.5]]}}, "the companion 'norm' is infinite"),

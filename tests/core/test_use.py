@@ -107,9 +107,16 @@ def test_the_plot_draws_the_twins_that_were_measured():
 
 @pytest.mark.parametrize("progress", [False, True])
 def test_a_network_without_activations_has_an_empty_signature_and_the_warning_points_at_the_line(progress):
-    with pytest.warns(AffscoreWarning, match="made no activation call that could be seen") as caught:
+    with pytest.warns(AffscoreWarning, match="no activation call was detected") as caught:
         result = signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
     assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_the_warning_of_a_function_points_at_the_line():
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.warns(AffscoreWarning, match="x and y vary so little") as caught:
+        affscore.affinity_score((1e6 + x).astype("f4"), (2e6 + x).astype("f4"))
     assert [warning.filename for warning in caught] == [__file__]
 
 

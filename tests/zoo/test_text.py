@@ -41,7 +41,7 @@ def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_pat
 
 @pytest.mark.parametrize(("content", "words"), [
     (b"good\nb\xffd", r"a\.txt is not UTF-8 text \(byte 6 is invalid start byte\)"),
-    ("wide".encode("utf-16-le"), "is no text: it holds bytes that are 0"),
+    ("wide".encode("utf-16-le"), "is not a text file: it contains null bytes"),
     (b"", "holds no text"),
     (b" \n\r\n\t\n", "holds no text"),
 ])  # fmt: skip
