@@ -1,14 +1,10 @@
-"""The picture of a signature, and the style that the figures of suites and chapters share.
-
-Figures are 6 inches wide with large type on white, so that they can be read on a phone and in the dark theme.
-"""
+"""The picture of a signature."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -19,50 +15,10 @@ from matplotlib.cbook import normalize_kwargs
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-__all__ = [
-    "BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "as_image", "draw_signature", "panels",
-    "styled",
-]  # fmt: skip
+__all__ = ["as_image", "draw_signature"]
 
-#: Okabe and Ito's palette (with darker green, purple and orange), readable with any colour vision.
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
-    "#0072b2", "#d55e00", "#007a5a", "#a0428a", "#b87d00", "#56b4e9", "#333333",
-)  # fmt: skip
-#: Width of every figure in inches.
-WIDTH = 6.0
-
-_STYLE: dict[Any, Any] = {
-    "font.size": 15,
-    "axes.titlesize": 15,
-    "legend.fontsize": 13,
-    "legend.framealpha": 0.9,
-    "lines.linewidth": 2.5,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "axes.axisbelow": True,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "figure.dpi": 100,
-}
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    with plt.rc_context(_STYLE):
-        yield
-        interactive = plt.isinteractive()
-    # The first figure starts the backend, and Jupyter's turns on interactive mode, which the context would undo.
-    plt.interactive(interactive)
-
-
-#: Decorator: the function draws in the book's style, whatever the reader's settings.
-styled = _style()
-
-
-def panels(rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of the book's width with its panels in reading order; ``options`` go to ``plt.subplots``."""
-    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, layout="constrained", **options)
-    return figure, list(axes.flat)
+# Of Okabe and Ito's palette, which is readable with any colour vision.
+_BLUE, _VERMILION = "#0072b2", "#d55e00"
 
 
 def draw_signature(
@@ -74,14 +30,14 @@ def draw_signature(
         _, ax = plt.subplots(figsize=(4.5, 3.2), dpi=150, layout="constrained")
     position, dead = np.arange(1, len(mean) + 1), np.isnan(mean)
     low = ax.get_ylim()[0] if ax.has_data() else 0.0
-    style: dict[str, Any] = {"color": BLUE, "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
+    style: dict[str, Any] = {"color": _BLUE, "linewidth": 1.2, "zorder": 1} | normalize_kwargs(options, Line2D)
     ax.plot(position, mean, **style)
     ax.fill_between(position, mean - std, mean + std, color=style["color"], alpha=0.2, linewidth=0)
     if twins is not None:
         ax.plot(position, twins, color="#808080", linestyle="--", label="linear twins", zorder=1)
     ax.plot(position[~gate], mean[~gate], "o", color=style["color"], markersize=4.5, label="activation")
     if gate.any():
-        ax.plot(position[gate], mean[gate], "s", mfc="white", mec=VERMILION, markersize=4.5, label="gate")
+        ax.plot(position[gate], mean[gate], "s", mfc="white", mec=_VERMILION, markersize=4.5, label="gate")
     if dead.any():
         ax.plot(position[dead], np.zeros(dead.sum()), "x", color="#000000", label="dead (undefined)")
     if twins is not None or gate.any() or dead.any():

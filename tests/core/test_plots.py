@@ -1,39 +1,29 @@
-"""The book's style is the same whatever the reader's settings are, and changes none of them."""
+"""The picture of a signature."""
 
-import matplotlib.pyplot as plt
-import pytest
+import math
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, WIDTH, panels, styled
+import matplotlib
+import numpy as np
 
-
-@styled
-def drawn(fail=False):
-    figure, axes = panels(2, 2, height=3)
-    if fail:
-        raise KeyError("as planned")
-    return figure, axes, plt.rcParams["font.size"]
+from affscore import Signature
+from affscore.calls import Call
+from affscore.plots import as_image
 
 
-@pytest.mark.parametrize("size", [5, 30])
-def test_the_style_holds_inside_and_the_readers_outside(size):
-    with plt.rc_context({"font.size": size}):
-        figure, axes, inside = drawn()
-        assert len(axes) == 4 and figure.get_figwidth() == WIDTH and inside == 15
-        assert plt.rcParams["font.size"] == size
-        with pytest.raises(KeyError):
-            drawn(fail=True)
-        assert plt.rcParams["font.size"] == size
-    plt.close("all")
+def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
+    matplotlib.use("Agg")
+    calls = [Call(f":{name}[0]", "", name, 0, name == "sigmoid", (3,), 1) for name in ("relu", "sigmoid", "tanh")]
+    low, high = (Signature(calls, [[score, 0.1, math.nan]], batch_sizes=[9]) for score in (-0.4, 0.5))
+    ax = high.plot(low.plot(), c="red", zorder=3)
+    assert ax.get_ylabel() == "affinity score" and ax.get_xlabel() and ax.get_ylim()[0] <= -0.4
+    assert [line.get_label() for line in ax.lines[1:4]] == ["activation", "gate", "dead (undefined)"]
+    assert ax.lines[4].get_color() == "red" and ax.lines[4].get_zorder() == 3
+    np.testing.assert_array_equal(ax.lines[4].get_ydata(), high.mean)
+    matplotlib.pyplot.close("all")
 
 
-def luminance(colour):
-    """Relative luminance of the WCAG."""
-    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = (v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in parts)
-    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_colours_of_lines_stand_out_on_white():
-    """3 : 1 is what the WCAG asks of graphics; the light blue is for areas."""
-    contrast = {name: 1.05 / (luminance(name) + 0.05) for name in (BLUE, VERMILION, GREEN, PURPLE, ORANGE, INK, SKY)}
-    assert [name for name, value in contrast.items() if value < 3] == [SKY]
+def test_an_image_carries_its_words_and_leaves_no_figure_open():
+    """The alternative text of the HTML image is escaped."""
+    found = as_image(lambda ax: ax.plot([0, 1]), 'signature of "<b>"')
+    assert 'alt="signature of &quot;&lt;b&gt;&quot;" src="data:image/png;base64,iVBOR' in found
+    assert not matplotlib.pyplot.get_fignums()

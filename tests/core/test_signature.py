@@ -4,7 +4,6 @@ import json
 import math
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -175,18 +174,6 @@ def test_loading_an_unfinished_signature_warns_with_its_number_of_batches(tmp_pa
     Signature(calls, [[0.5]], batch_sizes=[9], provenance={"unfinished_of": 40}).save(path)
     with pytest.warns(AffscoreWarning, match=r"a\.json is unfinished: it has 1 of 40 batches\."):
         assert Signature.load(path).scores.tolist() == [[0.5]]
-
-
-def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
-    matplotlib.use("Agg")
-    calls = [Call(f":{name}[0]", "", name, 0, name == "sigmoid", (3,), 1) for name in ("relu", "sigmoid", "tanh")]
-    low, high = (Signature(calls, [[score, 0.1, math.nan]], batch_sizes=[9]) for score in (-0.4, 0.5))
-    ax = high.plot(low.plot(), c="red", zorder=3)
-    assert ax.get_ylabel() == "affinity score" and ax.get_xlabel() and ax.get_ylim()[0] <= -0.4
-    assert [line.get_label() for line in ax.lines[1:4]] == ["activation", "gate", "dead (undefined)"]
-    assert ax.lines[4].get_color() == "red" and ax.lines[4].get_zorder() == 3
-    np.testing.assert_array_equal(ax.lines[4].get_ydata(), high.mean)
-    matplotlib.pyplot.close("all")
 
 
 def made(**companions):

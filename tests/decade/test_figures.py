@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from planted_decade import FOLDER, stored
 
-from affscore.plots import INK
 from affscore_book.decade import figures
 from affscore_book.decade.rates import FOLLOWED, RATES, load_rates
+from affscore_book.kit.style import INK
 from affscore_book.kit.tables import Table
 
 pytestmark = pytest.mark.usefixtures("figures_closed")

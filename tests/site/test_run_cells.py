@@ -287,7 +287,7 @@ def test_the_same_files_make_the_same_archive():
     assert run_cells.archive(files) == run_cells.archive(files)
 
 
-@pytest.mark.parametrize("source", ["import torch", "from affscore.plots import panels"])
+@pytest.mark.parametrize("source", ["import torch", "from affscore_book.kit.style import panels"])
 def test_a_cell_that_imports_what_a_page_has_not_stops_the_build(source):
     with pytest.raises(ValueError, match="which a page does not have"):
         run_cells.modules([source])

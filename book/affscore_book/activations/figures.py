@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from affscore.errors import AffscoreWarning
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import CATALOGUE, lookup
 from affscore_book.activations.laws import Summary, score_curve
 from affscore_book.activations.sweeps import Sweep, sample_score
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 
 __all__ = [
     "plot_boxes", "plot_dimensions", "plot_rounding", "plot_shrinkage", "plot_summaries", "plot_zoo",

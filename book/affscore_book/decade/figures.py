@@ -11,10 +11,10 @@ from matplotlib.ticker import MaxNLocator
 from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.tables import Table
 
 __all__ = [

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from affscore import Signature
-from affscore.plots import BLUE, INK, ORANGE, VERMILION, panels, styled
 from affscore_book.first_signature.zigzag import Zigzag
+from affscore_book.kit.style import BLUE, INK, ORANGE, VERMILION, panels, styled
 
 __all__ = ["plot_both", "plot_calls", "plot_moved", "plot_with_twins", "plot_zigzag"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 
-from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore_book.imagenet_signatures.trained import TRAINED
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 
 __all__ = [
     "plot_block_scores", "plot_families", "plot_measures", "plot_shares",

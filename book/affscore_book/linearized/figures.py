@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.linearized.results import LinearizedRuns, linear_share
 from affscore_book.linearized.training import STARTS
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.colors import Normalize
 
-from affscore.plots import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.activations.catalogue import lookup
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
 from affscore_book.redshift.networks import PANELS, grid_points, image_of, random_network
 from affscore_book.redshift.study import StoredDraws

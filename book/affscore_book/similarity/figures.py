@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from affscore.plots import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
 
 __all__ = [
     "Along",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.stitching.controls import Controls
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
-from affscore.plots import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
 from affscore_book.symmetries.rotations import Rotations
 
 __all__ = [

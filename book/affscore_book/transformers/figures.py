@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from affscore.plots import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 from affscore_book.transformers.measured import MiniLMScores, attention_effect
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VitScores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from affscore.plots import panels, styled
+from affscore_book.kit.style import panels, styled
 from affscore_book.transformers.figures import LOOKS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from affscore.plots import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.kit.statistics import Interval
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
 from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
 from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from affscore.plots import BLUE, GREEN, INK, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, VERMILION, panels, styled
 from affscore_book.linearized.results import LinearizedRuns
 from affscore_study.linearized.trunks import Size
 
