@@ -105,7 +105,7 @@ def row(ours: float, spread: float | None = None) -> Claim:
     ],
 )
 def test_verdict_follows_conventions_that_disagree(readings, says):
-    """If conventions disagree, the convention decides; an undecided reading does not contradict another."""
+    """Accepted and rejected readings make the verdict name the convention; undecided ones contradict none."""
     rows = side_by_side("the start", dict(zip("abc", readings, strict=False)))
     assert [row.what for row in rows] == ["gap (a)", "gap (b)", "gap (c)"][: len(rows)]
     assert [row.verdict for row in rows] == says
