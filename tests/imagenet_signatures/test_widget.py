@@ -37,7 +37,8 @@ def again(widget, **changes):
     return PoolSwitch(**(widget.state() | changes))
 
 
-def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(widget, signatures):
+def test_widget_scores_are_medians_by_pool(widget, signatures):
+    """The scores are the medians of the signatures by the pool that is chosen."""
     for pool, networks in signatures.items():
         for name, signature in networks.items():
             shown = again(widget, pool=pool, selected=name)
@@ -52,7 +53,8 @@ def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(wid
     assert trails == [0, len(twice)]
 
 
-def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatures):
+def test_text_tells_what_each_pool_keeps(signatures):
+    """The text says what each pool keeps and that nothing was trained."""
     tokens = {name: each for name, each in signatures["trailing"].items() if name == "vit_b_32"}
     call = tokens["vit_b_32"].calls[0]
     object.__setattr__(call, "shape", (50, 3072))
@@ -66,7 +68,8 @@ def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatu
     assert math.isnan(pool_switch(dead, dead).score()) and "no network to show" in PoolSwitch().fallback()
 
 
-def test_javascript_computes_chooses_and_describes_as_python_does(widget, node):
+def test_javascript_agrees_with_python(widget, node):
+    """JavaScript computes, chooses and describes as Python does."""
     states = [again(widget, pool=pool, selected=name) for pool, name in STATES]
     found = node(
         widget._esm,
@@ -100,7 +103,8 @@ def walked(walk, **changes):
     return BlockWalk(**(walk.state() | changes))
 
 
-def test_blocks_that_are_highest_behind_the_addition_are_counted_up_to_the_one_shown():
+def test_highest_blocks_are_counted_up_to_the_one_shown():
+    """The blocks that are highest behind the addition are counted up to the one that is shown."""
     up, down = [0.5, 0.6, 0.9], [0.5, 0.95, 0.9]
     walk = BlockWalk(trained=[0.7, *up, *down, *up], start=[0.5] * 10)
     assert [walked(walk, block=block).highest() for block in range(4)] == [0, 1, 1, 2]
@@ -119,7 +123,8 @@ def test_javascript_walks_as_python_does(walk, node):
         assert [walked(walk, block=block, weights=weights).score() for block in range(8)] == scores[::3]
 
 
-def test_the_still_picture_has_every_call_and_the_block_and_other_blocks_are_refused(walk, block_network):
+def test_still_picture_has_every_call_and_unequal_blocks_fail(walk, block_network):
+    """The still picture has every call and the block, and blocks of another shape are refused."""
     picture = walked(walk, block=2).fallback()
     assert picture.count('class="input-dot"') == 7 and picture.count('class="image-dot"') == 1 + 2 * 7 + 2
     assert "Block 2: inside" in picture and repr(walk) == "BlockWalk(7 blocks, block=0, weights='trained')"
