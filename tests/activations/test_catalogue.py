@@ -46,10 +46,7 @@ def test_values_keep_their_digits(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tails_exist_where_needed_and_are_exact(name):
-    """Tails are measured from the limit and exist where float64 needs them.
-
-    Where the distance to a finite limit drops below what float64 can tell apart from the limit.
-    """
+    """Tails are measured from a finite limit and exist where float64 cannot tell the function from it."""
     row = CATALOGUE[name]
     for tail, limit, side in zip(row.tails, row.limits, (-1, 1), strict=True):
         with mp.workdps(400):

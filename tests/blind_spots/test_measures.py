@@ -48,7 +48,7 @@ def test_outputs_of_other_inputs_tend_to_the_same_score():
 def test_few_samples_overestimate_the_distance():
     """Few samples do not make two clouds look more alike than their distributions are.
 
-    Without a fitted map: the mean squared distance falls towards that of the distributions, 0.25 in each channel.
+    Without a fitted map the mean squared distance falls towards that of the distributions, 0.25 in each channel.
     """
     means = []
     for n in (8, 64, 512):
@@ -61,7 +61,7 @@ def test_few_samples_overestimate_the_distance():
 def test_independent_monotone_channels_have_a_closed_form(d):
     """The score of independent monotone channels follows from their correlations.
 
-    Sampled so that the channels are exactly uncorrelated, before and after.
+    The samples make the channels exactly uncorrelated, before and after.
     """
     axis = np.linspace(-1, 2, 4)
     x = np.stack(np.meshgrid(*d * [axis]), axis=-1).reshape(-1, d) * np.arange(1, d + 1)

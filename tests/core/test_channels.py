@@ -239,7 +239,7 @@ def test_wrong_axes_are_named(axes, words):
 def test_channels_are_followed_through_folded_frames():
     """Channels are followed through a batch that is folded into frames.
 
-    Frames of a film as one long batch, in either order: it is unfolded, and positions in all frames are averaged.
+    The frames of a film form one long batch, in either order; it is unfolded, and positions in all frames are averaged.
     """
     layer, x = nn.Conv2d(2, 5, 3), torch.randn(4, 3, 2, 6, 6)  # n, frames, colours, height, width
     with torch.no_grad():

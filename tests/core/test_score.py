@@ -76,7 +76,7 @@ def test_a_positive_affine_image_scores_one_without_shrinkage(d, seed):
 def test_paired_score_compares_each_image_with_its_output(seed, covariance):
     """The paired score compares the image of each input with that input's own output.
 
-    Oracle: the map applied to the inputs, and NumPy's moments.
+    The oracle is the map applied to the inputs, with NumPy's moments.
     """
     rng = np.random.default_rng(seed)
     x = cloud(rng, 40, 5)

@@ -141,7 +141,7 @@ def test_history_has_networks_trained_at_every_rate():
 def test_choices_of_rates_are_those_validation_cannot_tell():
     """The choices of rates are all those that validation cannot tell apart.
 
-    Two networks have two equal rates, the others one: four choices, the book's among them.
+    Two networks have two equal rates and the others have one, which makes four choices, the book's among them.
     """
     runs = []
     for run in rising(0.05, 0.03):

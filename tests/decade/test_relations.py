@@ -28,7 +28,7 @@ def size(name: str) -> int:
 def test_accuracy_that_follows_the_score_is_told(accuracy, told):
     """An accuracy that follows the mean score is told, and one that follows the size is not.
 
-    That shuffles do as well shows nothing.
+    A correlation that shuffled values reach as well shows nothing.
     """
     networks = {name: {s: replace(each, accuracy=accuracy(name), parameters=size(name)) for s, each in seeds.items()}
                 for name, seeds in decade(levels).items()}  # fmt: skip

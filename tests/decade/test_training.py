@@ -23,7 +23,7 @@ from affscore_book.kit.training import Images, accuracy, load_weights
 def test_stopped_training_resumes_bit_for_bit(data, tmp_path):
     """A stopped training resumes bit for bit and refuses the checkpoint of another run.
 
-    Two steps an epoch: stopped in the first epoch, at the end of the second before its checkpoint, in the third.
+    Of two steps an epoch it stops in the first epoch, at the end of the second before its checkpoint, and in the third.
     """
     unbroken, settings = build("vgg11_bn"), {"epochs": 3, "seed": 4}
     history = fit_recipe(unbroken, data, **settings)

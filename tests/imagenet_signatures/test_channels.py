@@ -42,7 +42,7 @@ def test_the_row_with_channel_control_can_go_either_way(vits, with_50, verdict):
 
 
 def test_stored_scores_of_all_channels_match_signatures():
-    """The stored scores with all channels are those of the signatures. First batch of both."""
+    """The stored scores of the first batch with all channels are those of the signatures."""
     spatial, trailing = before_training(FOLDER), before_training(FOLDER, pool="trailing")
     for path in (FOLDER / "channels").glob("*.json"):
         if "." in path.stem:

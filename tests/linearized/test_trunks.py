@@ -113,7 +113,7 @@ def test_core_rows_say_which_rules_were_set_after_a_look():
 def test_opposite_strengths_have_rows_of_their_own():
     """Strengths whose intervals decide for opposite sides have rows of their own.
 
-    Cores that are three times as wide at the first strength and a third as wide at the last: 1 in the mean.
+    The cores are three times as wide at the first strength and a third as wide at the last, so their mean ratio is 1.
     """
     narrow = {s: np.array([[9.0, 2.0, 1.0], [3.0, 2.0, 2.0], [1.0, 2.0, 3.0 + s]]) for s in range(3)}
 

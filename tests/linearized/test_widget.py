@@ -57,7 +57,7 @@ def test_paths_are_those_of_the_traced_network(node):
 def test_picture_tells_path_lengths_and_linear_units():
     """The picture tells how long the paths are and shows linear units hollow.
 
-    Figure 1 of the paper, then five linear units. Drawing them leaves torch's random numbers alone.
+    One picture is Figure 1 of the paper, the other has five linear units; both leave torch's random numbers alone.
     """
     state = torch.random.get_rng_state()
     text = LinearizedNetwork(connections="skip_all").fallback()

@@ -47,7 +47,7 @@ def test_every_draw_has_its_own_numbers_and_draws_share_none():
 def test_five_layers_are_mostly_faster_but_not_in_draw_0():
     """Most draws have a higher frequency with five layers than with one, and the first draw has not.
 
-    ReLU at scale 6, as the chapter's prediction says: draw 0 goes against the median.
+    This is ReLU at scale 6, the prediction of the chapter; draw 0 goes against the median.
     """
     faster = [
         np.greater(*(
@@ -75,7 +75,7 @@ def test_widgets_javascript_runs_the_published_network(node):
 def test_picture_is_the_networks_image_in_greys(node):
     """The picture on the page is the network's image from black to white.
 
-    Greys from 0 to 255, the first input to the right and the second upwards; a constant image is grey.
+    The greys run from 0 to 255, with the first input to the right and the second upwards; a constant image is grey.
     """
     image = image_of(RedshiftImage(activation="sine", scale=3.0).network(), "sine").numpy()
     body = "(m, images) => images.map((image) => m.bitmap(Float64Array.from(image)))"

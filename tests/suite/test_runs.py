@@ -243,7 +243,7 @@ def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
 def test_run_in_pieces_equals_one_run(whole, tmp_path):
     """A run in pieces equals one run, and each batch is measured once.
 
-    However long a network takes: a piece costs loading and the one batch during which it ends, no finished batch.
+    However long a network takes, a piece costs loading and the one batch during which it ends, but no finished batch.
     """
     for at in (3, 6, 9):
         stopped(tmp_path, at)

@@ -101,10 +101,7 @@ def test_what_is_done_is_skipped_and_what_is_begun_goes_on(loaded, tmp_path, mon
 
 
 def test_unfinished_file_with_a_final_name_is_finished(loaded, tmp_path):
-    """An unfinished file under the name of a finished one is finished.
-
-    However much of it lies beside it under its own name.
-    """
+    """An unfinished file under the name of a finished one is finished, however much of it lies beside it."""
     run_suite(NAMES[:2], tmp_path, **OPTIONS)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.json")}
     partials = [path.with_name(f"{path.name}.partial") for path in before]
@@ -137,7 +134,7 @@ def folders(tmp_path):
 def test_other_data_or_weights_of_one_name_are_refused(loaded, tmp_path, folders):
     """A result of other data or other weights under the same name is refused.
 
-    Byte for byte as large and under the same names. What is as it was, if elsewhere, is finished.
+    The files of the other data have the same sizes and names. A result of unchanged data in another place is finished.
     """
     for i, (option, named) in enumerate((
         (lambda folder: {"dataset": str(folder)}, "dataset.sha256"),

@@ -14,7 +14,7 @@ seeds = pytest.mark.parametrize("seed", range(3))
 def test_form_two_is_the_limit_of_ridges(seed):
     """Form two is the limit of vanishing ridges and finds affine images where form one does not.
 
-    Parts (a) to (c) of the theorem on singular covariances.
+    These are parts (a) to (c) of the theorem on singular covariances.
     """
     rng = np.random.default_rng(seed)
     x, b = rng.normal(size=(8, 20)), measures.random_psd(20, rng)

@@ -32,7 +32,7 @@ def test_a_later_byte_does_not_change_an_earlier_logit(name):
 def test_attention_is_textbook_attention_with_rotary_positions():
     """Attention is that of the textbook with rotated queries and keys.
 
-    One token and one head at a time, with complex numbers for the turning.
+    The oracle takes one token and one head at a time and rotates with complex numbers.
     """
     torch.manual_seed(0)
     width, heads, tokens = 12, 2, 7

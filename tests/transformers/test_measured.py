@@ -46,7 +46,7 @@ def test_what_is_stored_are_scores_and_laws(stored):
 def test_texts_and_lines_are_compared_with_english(stored):
     """Texts and their linear twins are compared with English on one batch.
 
-    Planted: by kind of text a score and a line of its own, the same for all six calls.
+    Each kind of text has a planted score and a line of its own, the same for all six calls.
     """
     levels = {"english": (0.9, 0.99), "code": (0.8, 0.95), "random": (0.6, 0.9)}
     jobs = [Job(weights, kind=kind, batch="0") for weights in ("trained", "random") for kind in levels]

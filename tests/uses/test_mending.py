@@ -82,7 +82,7 @@ def test_families_that_do_not_agree_leave_it_undecided():
 def test_small_positive_mean_is_not_held():
     """A mean that is surely positive but smaller than what would be of use is not held.
 
-    Known to about .15 in each family, with little scatter: the interval lies above 0, and below the least.
+    The loss is known to about .15 in each family, with little scatter, so its interval lies between 0 and the least.
     """
     runs = made_up(follows(0))
     for place, network in enumerate(runs.values()):

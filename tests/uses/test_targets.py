@@ -223,7 +223,7 @@ def test_control_keeps_its_slopes_and_needs_all_seeds(network):
 def test_planted_slope_over_targets_is_found():
     """A planted slope over targets is found, and a flat outcome has none.
 
-    Runs in which noise costs 3 points for each tenth of the score, and accuracy only scatters.
+    In these runs noise costs 3 points for each tenth of the score, and accuracy only scatters.
     """
 
     def run(target, seed):
