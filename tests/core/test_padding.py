@@ -136,7 +136,7 @@ def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):
 
 @pytest.mark.parametrize("micro_batch", [None, 2])
 def test_vector_is_not_masked_if_channels_match_tokens(micro_batch):
-    """A pooled vector is not masked, even if it has as many channels as the sequence has tokens."""
+    """A vector of one token is not masked, even if it has as many channels as the sequence has tokens."""
 
     def both(x, one, two, attention_mask):
         return torch.tanh(two(torch.tanh(one(x))[:, 0]))

@@ -63,7 +63,7 @@ def test_rows_have_their_names_and_differences_are_sorted():
 
 
 def test_trained_network_has_a_panel_with_a_line_each():
-    """A trained network has a panel, and each of its trainings has a line."""
+    """A trained network has a panel, with a line for each of its states."""
     panes = {name: {"before": np.array([0.9, 0.8]), "after": np.array([0.7, shift])}
              for name, shift in (("old", 0.5), ("new", 0.6))}  # fmt: skip
     axes = draw(figures.plot_own, panes)

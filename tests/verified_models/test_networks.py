@@ -50,7 +50,7 @@ def test_a_network_is_alive_and_the_same_each_time(name):
 
 
 def test_filled_weights_replace_zeros_at_the_usual_spread():
-    """Filling also reaches weights that a library sets to zero, and it has the usual spread."""
+    """Filling also reaches weights that a library sets to zero and gives them the usual spread."""
     model = nn.Sequential(nn.Linear(512, 256), nn.LayerNorm(256), nn.Linear(256, 128))
     nn.init.zeros_(model[2].weight)
     fill(model)
