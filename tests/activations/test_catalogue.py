@@ -45,8 +45,8 @@ def test_values_keep_their_digits(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tails_are_measured_from_the_limit_and_are_there_where_they_are_needed(name):
-    """Where the distance to a finite limit drops below what float64 can tell apart from the limit."""
+def test_tails_exist_where_needed_and_are_exact(name):
+    """Tails are measured from a finite limit and exist where float64 cannot tell the function from it."""
     row = CATALOGUE[name]
     for tail, limit, side in zip(row.tails, row.limits, (-1, 1), strict=True):
         with mp.workdps(400):

@@ -39,8 +39,11 @@ def test_a_reading_is_undecided_where_a_guess_decides_it(told):
     assert told["sigmoid, lowest"] == "undecided"
 
 
-def test_where_the_convention_for_dead_calls_decides_the_verdict_says_so(told):
-    """SiLU is not the more non-linear where ReLU has a score, and clearly so where a dead ReLU counts as affine."""
+def test_verdict_names_the_convention_for_dead_calls(told):
+    """Where the convention for dead calls decides, the verdict says so.
+
+    SiLU is not the more non-linear where ReLU has a score, and clearly so where a dead ReLU counts as affine.
+    """
     (few, no), (many, yes) = (means(SWEEP)[reading] for reading in (OUT, ONE))
     assert (no, yes) == ("disagrees", "agrees") and few < claims.MANY <= many
     for name, d in (("silu", 300), ("gelu", 300), ("gelu", 1), ("silu and gelu", 300)):
@@ -65,14 +68,16 @@ def test_each_reading_counts_its_own_inputs():
     assert bent[OUT][1] == bent[ONE][1] == "agrees"
 
 
-def test_of_several_activations_the_one_with_fewest_means_counts_and_a_range_of_width_0_is_none():
+def test_fewest_extra_means_count_and_equal_ones_give_no_range():
+    """Of several activations the fewest extra means count, and equal numbers at all thresholds give no range."""
     readings = [claims.conventions(SWEEP, "300")]
     out, *_ = claims.more_means("gelu", claims.B, claims.WIDE, ["gelu"], readings)
     several, *_ = claims.more_means("both", claims.SMOOTH, "-", ["gelu", "tanh"], readings)
     assert out.ours == several.ours == 0 and out.interval is None
 
 
-def test_on_the_input_of_the_released_notebook_relu_is_the_most_non_linear(told, monkeypatch):
+def test_relu_is_most_nonlinear_on_the_notebooks_input(told, monkeypatch):
+    """On the input of the released notebook, ReLU is the most non-linear activation."""
     rows = [row for row in told if "on N(−1, 2²)" in row]
     assert len(rows) == 3 and {told[row] for row in rows} == {"agrees"}
     monkeypatch.setattr(claims, "NOTEBOOK_INPUT", (2.0, 1.0))

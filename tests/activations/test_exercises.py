@@ -37,7 +37,8 @@ def test_exercises_accept_right_answers_only(capsys):
     assert not any(check(capsys, lambda n=wrong: exercises.check_fall(n)) for wrong in (own, 0.0, 1.0, 0.9, math.nan))
 
 
-def test_a_tail_is_steeper_than_that_of_the_sigmoid_and_never_falls(capsys):
+def test_accepted_tail_is_steeper_and_never_falls(capsys):
+    """The check accepts a tail that is steeper than the sigmoid's and never falls, and no other."""
     steeper = [lambda x: 1 / (1 + np.exp(-1.5 * x)), lambda x: np.exp(1.5 * np.minimum(x, 0))]
     wrong = [lambda x: 1 / (1 + np.exp(-x)), lambda x: -np.exp(1.5 * x), lambda x: np.zeros_like(x), np.arctan]
     assert all(check(capsys, lambda f=f: exercises.check_tail(f)) for f in steeper)

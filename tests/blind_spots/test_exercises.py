@@ -53,13 +53,15 @@ def test_checks_know_right_from_wrong(capsys, check, arguments, start):
     assert capsys.readouterr().out.startswith(start)
 
 
-def test_a_number_changes_the_order_of_the_layers_and_nothing_else():
+def test_number_changes_only_the_order_of_the_layers():
+    """The student's number changes the order of the layers and nothing else."""
     layers, turned = (exercises.layers_in_the_dark(number) for number in (0, 119))
     for name, other in zip("abcde", "edcba", strict=True):
         np.testing.assert_array_equal(layers[name], turned[other])
 
 
-def test_three_measures_tell_the_layers_in_the_dark_apart_and_no_two_do():
+def test_three_measures_tell_the_unknown_layers_apart():
+    """Three measures tell the layers in the dark apart, and no two of them do."""
     layers = {DARK[name]: pair for name, pair in exercises.layers_in_the_dark().items()}
     assert np.isnan(affinity_score(*layers.pop("dead")).item())
     ones = {}

@@ -12,7 +12,8 @@ from affscore_study.blind_spots import measures
 seeds = pytest.mark.parametrize("seed", range(3))
 
 
-def test_independent_scores_tend_to_1_on_the_line_and_fall_in_many_dimensions_but_never_to_0():
+def test_independent_scores_depend_on_the_dimension():
+    """Scores of independent clouds tend to 1 in one dimension and fall in many, but never to 0."""
     means = [measures.independent_scores(n, 1, 50).mean() for n in (32, 256, 2048)]
     assert means == sorted(means) and means[-1] > 0.95
     assert measures.independent_scores(64, 50, 5).min() > 0.05
@@ -37,14 +38,18 @@ def stranger_gaps(score):
     return gaps
 
 
-def test_outputs_of_other_inputs_tend_to_the_same_score_as_ones_own():
+def test_outputs_of_other_inputs_tend_to_the_same_score():
+    """Outputs of other inputs tend to the same score as an input's own outputs."""
     few, many = stranger_gaps(affinity_score)
     assert few > 0.05 and abs(many) < 0.03
     assert min(stranger_gaps(paired_affinity_score)) > 0.5  # a score that sees pairs keeps them apart
 
 
-def test_few_samples_do_not_make_two_clouds_more_alike_than_their_distributions_are():
-    """Without a fitted map: the mean squared distance falls towards that of the distributions, 0.25 in each channel."""
+def test_few_samples_overestimate_the_distance():
+    """Few samples do not make two clouds look more alike than their distributions are.
+
+    Without a fitted map the mean squared distance falls towards that of the distributions, 0.25 in each channel.
+    """
     means = []
     for n in (8, 64, 512):
         pairs = np.random.default_rng(n).normal(size=(10, 2, n, 2)) + np.array([[[0.0]], [[0.5]]])
@@ -53,8 +58,11 @@ def test_few_samples_do_not_make_two_clouds_more_alike_than_their_distributions_
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_the_score_of_independent_rising_channels_follows_from_their_correlations(d):
-    """Sampled so that the channels are exactly uncorrelated, before and after."""
+def test_independent_monotone_channels_have_a_closed_form(d):
+    """The score of independent monotone channels follows from their correlations.
+
+    The samples make the channels exactly uncorrelated, before and after.
+    """
     axis = np.linspace(-1, 2, 4)
     x = np.stack(np.meshgrid(*d * [axis]), axis=-1).reshape(-1, d) * np.arange(1, d + 1)
     y = np.maximum(x, 0)
@@ -103,12 +111,14 @@ def test_the_gap_is_at_most_what_the_proposition_says():
         assert gap <= 2 * overlap / math.sqrt(np.trace(s_x) + np.trace(s_y))
 
 
-def test_in_sample_r2_is_never_negative_and_held_out_r2_has_no_bound():
+def test_in_sample_r2_is_positive_and_held_out_r2_unbounded():
+    """R2 within the sample is never negative, and held-out R2 has no lower bound."""
     inside, outside = measures.square_fits(40, 38, 10)
     assert min(inside) >= 0 and min(outside) < -100
 
 
-def test_independent_normal_laws_score_1_in_every_dimension_whatever_their_covariances():
+def test_independent_normal_laws_score_1():
+    """Independent normal distributions score 1 in every dimension, whatever their covariances are."""
     for d in (1, 3, 40):
         assert measures.independent_laws(d) == pytest.approx(1, abs=1e-6)
         # The distance behind it is not 0 for other pairs of laws.
@@ -116,8 +126,11 @@ def test_independent_normal_laws_score_1_in_every_dimension_whatever_their_covar
         assert measures.normal_distance(x, 3 * y) > 1
 
 
-def test_the_gap_grows_along_powers_of_equal_variance_and_not_along_shuffles():
-    """On the line the gap of centred samples of equal variance is W2 itself: the root of 2 (1 - r) times it."""
+def test_gap_grows_along_powers_and_not_along_shuffles():
+    """The gap grows along powers of equal variance and does not along shuffles.
+
+    On the line the gap of centred samples of equal variance is W2 itself: the root of 2 (1 - r) times it.
+    """
     steps = measures.smallest_steps()
     assert steps["an affine image, shuffled more and more"] == 0 and steps["x^k"] < -0.01
     deficits = [math.sqrt(2 * (1 - math.sqrt(3 * (2 * k + 1)) / (k + 2)) / 3) for k in (1, 3, 5, 7, 11, 41)]

@@ -28,7 +28,8 @@ def test_both_languages_move_the_same_outputs(node, share):
     assert moved == (0 if share * 56 < 1.5 else pytest.approx(share * 56, abs=0.5))
 
 
-def test_shuffling_moves_one_score_only_and_turning_a_skewed_cloud_the_other():
+def test_shuffling_and_turning_move_one_score_each():
+    """Shuffling moves only the paired score, and turning a skewed cloud moves the other one."""
     still, mixed = (ShuffleAndTurn(angle=40.0, shuffled=share) for share in (0.0, 1.0))
     assert still.score() == pytest.approx(mixed.score(), abs=1e-12) and still.paired() > mixed.paired() + 0.3
     assert ShuffleAndTurn(angle=0.0).score() == pytest.approx(1) and ShuffleAndTurn(angle=180.0).score() < 0.5

@@ -47,7 +47,8 @@ def test_a_picture_shows_signature_and_twins_and_says_what_it_is(tmp_path):
     assert repr(found) in text and "linear twins" in text and "squeezenet1_1" in text
 
 
-def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path, capsys):
+def test_missing_package_is_named_with_its_command(monkeypatch, tmp_path, capsys):
+    """A package that is missing is named, together with the command that installs it."""
     for name in ("matplotlib", "matplotlib.figure"):  # as where it is not installed
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "affscore.plots", raising=False)
@@ -55,7 +56,8 @@ def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(mo
     assert "matplotlib is needed here" in text and 'pip install "affscore[pretrained] @ git+https://' in text
 
 
-def test_skipped_images_are_reported_and_stored_also_if_their_names_cannot_be_printed(monkeypatch, tmp_path, capsys):
+def test_skipped_images_are_reported_and_stored(monkeypatch, tmp_path, capsys):
+    """Skipped images are reported and stored, even if their names cannot be printed."""
     images = noise_images(tmp_path / "images", [f"{i}.png" for i in range(10)], 40, 40)
     for name in ("4.png", os.fsdecode(b"\xff.png")):
         (images / name).write_bytes(b"broken")
@@ -137,7 +139,9 @@ def test_folder_that_cannot_be_written_is_refused(monkeypatch, tmp_path, capsys)
     assert "cannot write" in refused([*NOISE, "--output", str(tmp_path / "a.json")], capsys)
 
 
-def test_result_is_printed_even_where_it_cannot_be_written_in_the_end(monkeypatch, tmp_path, capsys):
+def test_result_is_printed_if_it_cannot_be_written(monkeypatch, tmp_path, capsys):
+    """The result is printed, even if it cannot be written in the end."""
+
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -164,9 +168,8 @@ def test_result_is_written_even_where_nobody_reads_it(monkeypatch, tmp_path, cap
     (KeyboardInterrupt(), 130, "interrupted"),
 ])  # fmt: skip
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_stops_is_a_sentence_and_keeps_finished_batches(
-    monkeypatch, tmp_path, capsys, error, status, part, kept
-):
+def test_stopped_run_is_a_sentence_and_keeps_batches(monkeypatch, tmp_path, capsys, error, status, part, kept):
+    """A run that stops ends with one sentence and keeps the finished batches in a partial file."""
     partial = tmp_path / "a.partial.json"
 
     def fail(*_, **__):

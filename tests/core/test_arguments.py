@@ -20,7 +20,8 @@ def test_what_is_no_number_of_that_range_is_named(value):
         whole_number("seed", value, 1, 5)
 
 
-def test_the_home_folder_is_found_and_a_path_that_cannot_be_meant_is_named(monkeypatch, tmp_path):
+def test_expanded_finds_home_and_names_a_bad_path(monkeypatch, tmp_path):
+    """A path with ~ is expanded, and an empty path or an unknown user is an error that names the argument."""
     monkeypatch.setenv("HOME", str(tmp_path))
     assert expanded("record", "~/a") == tmp_path / "a" and expanded("record", Path("a/~")) == Path("a/~")
     for path in ("", "~no_such_user_here", "~no_such_user_here/a.json"):

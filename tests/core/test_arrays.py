@@ -84,7 +84,8 @@ def test_an_array_beside_a_tensor_counts_as_a_tensor(n, d, covariance):
                 torch.testing.assert_close(found, expected[name], rtol=1e-12, atol=1e-12)
 
 
-def test_a_map_of_tensors_takes_numbers_and_reversed_arrays_to_the_last_digit():
+def test_tensor_map_takes_lists_and_reversed_arrays():
+    """A map fitted to tensors gives the same images for a list of numbers and for an array with negative strides."""
     x, y = pair(40, 2)
     fitted = affscore.affine_map(torch.tensor(x), torch.tensor(y))
     expected = fitted(torch.tensor(x))

@@ -49,7 +49,8 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", FORMULAS)
-def test_every_activation_in_a_network_on_every_layout_in_place_and_not(name, layout):
+def test_every_activation_is_exact_in_every_layout(name, layout):
+    """Inputs and outputs of each activation match its formula, in every layout, in place and out of place."""
     layer, shape, positions = LAYOUTS[layout]
     torch.manual_seed(0)
     kind, before, x = getattr(nn, name), layer(), torch.randn(9, *shape)
@@ -90,7 +91,8 @@ def test_names_tell_apart_what_shares_a_kernel(call, name, gate):
     assert [(o.call.function, o.call.gate) for o in found.observations] == [(name, gate)]
 
 
-def test_kernels_that_hide_an_activation_are_known_by_their_names():
+def test_fused_kernels_are_known_by_name():
+    """The pattern of names matches all kernels that contain an activation and no others."""
     hide = ["_addmm_activation", "_thnn_fused_lstm_cell", "mkldnn_rnn_layer", "silu_and_mul", "conv2d_relu"]
     others = ["hardtanh_backward", "atanh", "convolution", "_log_softmax"]
     assert [kernel for kernel in hide + others if FUSED.fullmatch(kernel)] == hide

@@ -220,7 +220,8 @@ def test_what_is_empty_or_not_real_is_listed(x, words):
         (lambda x: x**2 + x.exp() + x.sin(), "elementwise[pow, exp, add, sin, add]"),
     ],
 )
-def test_what_is_element_wise_and_bends_is_an_activation_whatever_its_name(function, name):
+def test_nonlinear_elementwise_function_is_an_activation(function, name):
+    """A non-linear function that acts entry by entry is an activation, whatever its name."""
     model, x = Spelled(function), torch.randn(N, D)
     result = signature(model, [x])
     assert [call.name for call in result.calls] == [f":{name}[0]"] and not result.excluded
@@ -238,8 +239,11 @@ def test_what_is_element_wise_and_bends_is_an_activation_whatever_its_name(funct
         lambda x: x * torch.sigmoid(x + 1),
     ],
 )
-def test_an_activation_of_a_scaled_tensor_needs_not_the_tensor_before_it_was_scaled(function):
-    """The output of a layer that is multiplied at once is freed."""
+def test_input_of_activation_is_kept_after_scaling(function):
+    """The input of an activation is known even if the tensor that was scaled to it is freed.
+
+    The output of a layer that is multiplied at once is freed.
+    """
     layer, x = nn.Linear(D, D), torch.randn(N, D)
     found = signature(Made(lambda x, layer: function(layer(x) * 3), layer), [x])
     assert len(found.calls) == 1 and not found.excluded
@@ -293,11 +297,13 @@ def test_statistics_and_masks_are_not_listed(function):
         (lambda x: F.rrelu(x, training=True) * x, "elementwise[rrelu, mul]"),  # random
     ],
 )
-def test_what_no_grid_can_stand_for_has_the_names_of_its_operators(function, name):
+def test_call_without_grid_is_named_by_its_operators(function, name):
+    """A function that cannot be evaluated on the grid is named after its operators."""
     assert names(traced(Spelled(function), torch.randn(N, D))) == [f":{name}[0]"]
 
 
-def test_random_operators_draw_no_other_numbers_while_they_are_watched():
+def test_trace_draws_no_random_numbers():
+    """Tracing does not change the random numbers that the network's operators draw."""
     model, x = Spelled(lambda x: F.rrelu(x, training=True).exp()), torch.randn(N, D)
     torch.manual_seed(0)
     with torch.no_grad():
@@ -343,7 +349,8 @@ def test_a_start_that_is_gone_is_not_replaced_by_what_is_left():
     assert "overwritten or freed" in excluded.reason
 
 
-def test_a_tensor_carries_the_function_that_it_is_of_the_tensors_on_all_paths_to_it():
+def test_tensor_carries_its_function_of_each_ancestor():
+    """A tensor carries its function of each earlier tensor, along all paths between the two."""
     chains, x = Chains(Fixed(nn.Identity()).constant, lambda tensor: tensor.shape), torch.randn(N, D)
 
     def run(func, *args):

@@ -134,7 +134,8 @@ LOST = {
 
 
 @pytest.mark.parametrize("layout", LOST)
-def test_what_cannot_be_known_is_excluded_until_the_caller_says_it(layout):
+def test_undecided_call_is_excluded_until_axis_is_given(layout):
+    """A call whose channel axis is ambiguous is excluded until the caller gives the axis."""
     before, ndim, words = LOST[layout]
     torch.manual_seed(0)
     model, x = nn.Sequential(before, nn.ReLU()).eval(), torch.randn(N, *[D] * (ndim - 1))
@@ -198,12 +199,14 @@ NO_BATCH = {
 
 
 @pytest.mark.parametrize("name", NO_BATCH)
-def test_an_axis_that_is_only_as_long_as_the_batch_is_not_the_batch(name):
+def test_axis_of_batch_length_is_not_the_batch(name):
+    """An axis that merely has the length of the batch is not taken for the batch axis."""
     found = traced(nn.Sequential(Made(NO_BATCH[name], nn.Linear(D, D)), nn.ReLU()), torch.randn(D, D, D))
     assert not found.observations and "1:relu[0]" in [item.name for item in found.excluded]
 
 
-def test_a_signature_warns_of_what_it_cannot_know_and_takes_the_axis_from_the_caller():
+def test_signature_warns_of_unknown_axis_and_takes_it():
+    """The signature warns of an unknown channel axis and scores the call once the caller gives the axis."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv1d(3, 5, 1), nn.ReLU(), nn.Flatten(1), nn.Unflatten(1, (5, 7)), nn.Tanh()).eval()
     batches = [torch.randn(20, 3, 7)] * 2
@@ -233,8 +236,11 @@ def test_wrong_axes_are_named(axes, words):
     assert words in str(error.value)
 
 
-def test_channels_are_followed_through_a_batch_folded_into_frames():
-    """Frames of a film as one long batch, in either order: it is unfolded, and positions in all frames are averaged."""
+def test_channels_are_followed_through_folded_frames():
+    """Channels are followed through a batch that is folded into frames.
+
+    The frames of a film form one long batch, in either order; it is unfolded, and positions in all frames are averaged.
+    """
     layer, x = nn.Conv2d(2, 5, 3), torch.randn(4, 3, 2, 6, 6)  # n, frames, colours, height, width
     with torch.no_grad():
         expected = layer(x.flatten(0, 1)).view(4, 3, 5, 4, 4).double()
@@ -293,7 +299,8 @@ def test_gates_of_single_channels_keep_their_channels():
     assert (seen.call.shape, seen.call.channel_axis, seen.before.shape) == ((1, 7), 2, (N, 7))
 
 
-def test_a_tensor_that_was_given_other_data_has_no_layout_any_more():
+def test_tensor_with_replaced_data_has_no_layout():
+    """A tensor whose data were replaced has no layout any more."""
     channels, x = Channels(Fixed(nn.Identity())), torch.zeros(N, D, 3)
     y = torch.relu(x)
     channels.follow(Operator(torch.ops.aten.relu.default, (x,), {}), y)

@@ -134,7 +134,8 @@ def test_sparsity_counts_every_entry_in_any_layout(shape, dtype):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(60, 5), (20, 40)])
-def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, seed):
+def test_twin_is_affine_with_the_moments_of_the_outputs(shape, seed):
+    """Each channel of the linear twin is an increasing affine map with the outputs' mean and deviation."""
     x = samples(*shape, seed)[0]
     y = np.maximum(x, 0)
     y[:, 0] = 3  # a dead channel
@@ -148,7 +149,8 @@ def test_the_twin_has_straight_channels_with_the_moments_of_the_outputs(shape, s
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
+def test_linear_layer_is_its_own_twin(seed):
+    """A linear layer is its own twin, and with shrinkage both have the same score below 1."""
     x = samples(40, 80, seed)[0]
     y = x * np.linspace(0.1, 2, 80) - 1
     np.testing.assert_allclose(linear_twin(x, y), y)
@@ -180,7 +182,8 @@ def test_one_channel_has_no_histogram():
     assert found["cka"] == pytest.approx(found["r2"])
 
 
-def test_names_come_in_the_order_of_the_table_and_each_alone_gives_the_same():
+def test_order_and_choice_of_names_change_no_measure():
+    """The measures come in the order of the table, and each one alone has the value that it has among all."""
     x, y = samples(20, 6)
     everything = measure(x, y)
     assert list(everything) == POOLED == list(measure(x, y, POOLED[::-1]))
@@ -198,7 +201,8 @@ def test_bad_samples_are_named():
                 function(*pair)
 
 
-def test_the_entropy_of_the_sign_is_the_mean_of_scipys_entropies_and_sees_only_signs():
+def test_sign_entropy_is_scipys_and_sees_only_signs():
+    """The entropy of the sign is the mean of SciPy's entropies over channels and depends on signs alone."""
     x = torch.randn(200, 3, 4, 4, generator=torch.Generator().manual_seed(0)) + torch.tensor([0, 1, -2])[:, None, None]
     shares = (x > 0).double().mean((0, 2, 3))
     truth = sum(scipy.stats.entropy([p, 1 - p], base=2) for p in shares.tolist()) / 3

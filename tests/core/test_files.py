@@ -45,7 +45,8 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path, there: boo
     assert {*tmp_path.iterdir()} == {target, link}
 
 
-def test_a_new_file_has_the_mode_of_any_new_file_and_a_name_as_long_as_the_system_allows(tmp_path: Path) -> None:
+def test_new_file_has_usual_mode_and_a_long_name(tmp_path: Path) -> None:
+    """A new file has the mode of any new file, and its name may be as long as the system allows."""
     (usual := tmp_path / "usual").touch()
     write(path := tmp_path / ("n" * 250 + ".json"), "new")
     assert path.read_text() == "new" and path.stat().st_mode == usual.stat().st_mode

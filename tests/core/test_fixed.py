@@ -17,7 +17,8 @@ def run(fixed, func, *args):
     return out
 
 
-def test_what_comes_of_parameters_alone_is_fixed_until_data_are_written_into_it():
+def test_tensor_is_fixed_until_data_are_written_into_it():
+    """A tensor computed from parameters alone is fixed until data are written into it."""
     layer, x = nn.Linear(3, 3), torch.randn(3, 3)
     fixed = Fixed(layer)
     with torch.no_grad():

@@ -133,7 +133,8 @@ def shown():
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch before 2.9 has other settings")
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize(("path", "value"), NEW)  # goes slowest: some settings stand for others that are set after them
-def test_settings_of_precision_are_those_asked_for_in_the_block_and_as_before_after_it(path, value, allowed):
+def test_precision_is_set_in_the_block_and_restored(path, value, allowed):
+    """The settings of precision hold inside the block and are restored after it, also after an error."""
     before = backend(path).fp32_precision
     backend(path).fp32_precision = value
     try:
@@ -219,7 +220,8 @@ class Trained(nn.Sequential):
         lambda net: net[0].weight.data.view(-1)[:3].zero_(),
     ],
 )
-def test_a_network_that_changes_while_it_runs_is_refused_and_no_weight_is_written(change):
+def test_network_that_changes_while_it_runs_is_refused(change):
+    """A network that changes while it runs is refused, and its weights are left as they were."""
     model = Trained(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU())
     model.change, before = functools.partial(change, model), model[0].weight.clone()
     with pytest.raises(SignatureError, match="the network's weights or training modes changed while it ran"):

@@ -37,7 +37,8 @@ def test_their_derivative_equals_finite_differences(n, d, covariance):
     assert torch.autograd.gradcheck(lambda x, y: images(x, y, covariance)[0], pair(n, d), atol=1e-6, rtol=1e-5)
 
 
-def test_it_is_right_where_the_outputs_vary_in_more_directions_than_the_inputs():
+def test_gradient_holds_for_outputs_of_higher_rank():
+    """The gradient is right where the outputs vary in more directions than the inputs."""
     x, y = pair(9, 3)
     flat = (x * torch.tensor([1.0, 1.0, 0.0])).detach()
     assert torch.autograd.gradcheck(lambda y: images(flat, y, "empirical")[0], [y], atol=1e-6, rtol=1e-5)

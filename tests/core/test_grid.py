@@ -22,7 +22,8 @@ def test_no_two_known_functions_are_taken_for_each_other():
 
 
 @pytest.mark.parametrize(("name", "function"), KNOWN)
-def test_a_known_function_has_its_name_when_it_is_stretched_and_shifted(name, function):
+def test_known_name_ignores_scale_and_shift(name, function):
+    """A known function keeps its name if it is stretched or shifted, but not if its sign is changed."""
     assert known_name(0.3 * function(GRID) - 7) == name
     assert known_name(-function(GRID)) is None and known_name(function(GRID) + GRID.sin()) is None
 
@@ -48,7 +49,8 @@ def test_leaky_relus_and_affine_functions_are_known(slope):
         ([X], aten.clamp.Tensor, (X, torch.empty(0), torch.tensor(1.0)), {}, True, None),
     ],
 )
-def test_an_operator_runs_on_the_grid_if_its_other_operands_are_numbers(operands, func, args, kwargs, filled, expected):
+def test_operator_runs_on_grid_if_others_are_numbers(operands, func, args, kwargs, filled, expected):
+    """An operator is evaluated on the grid if its other operands are numbers."""
     values = on_grid(Operator(func, args, kwargs), operands, filled)([GRID])
     assert values is None if expected is None else torch.equal(values, expected)
 

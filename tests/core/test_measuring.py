@@ -35,7 +35,8 @@ def averaged(x):
 
 
 @pytest.mark.parametrize(("pool", "covariance"), [("spatial", "ledoit_wolf"), ("trailing", "empirical")])
-def test_scores_and_companions_are_those_of_the_pooled_activations(pool, covariance):
+def test_scores_and_companions_are_of_pooled_activations(pool, covariance):
+    """Scores and companions equal those computed by hand from the pooled activations."""
     model, batches = network().eval(), images()
     result = signature(model, batches, pool=pool, covariance=covariance, companions=True)
     assert [call.name for call in result.calls] == ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
@@ -87,7 +88,7 @@ def test_a_bad_batch_is_named_and_loses_nothing(monkeypatch, batch, words, ahead
 
 
 @pytest.mark.parametrize("targets", [torch.zeros(8, dtype=torch.long), torch.zeros(8), torch.zeros(8, 1) > 0])
-def test_a_pair_of_inputs_and_targets_is_not_taken_for_two_batches(targets):
+def test_inputs_with_targets_are_not_two_batches(targets):
     batch = [images(1)[0], targets]
     for pair in (batch, tuple(batch)):
         with pytest.raises(ValueError, match=r"two tensors that look like the inputs and targets of one batch"):
@@ -100,8 +101,11 @@ def test_an_array_is_not_taken_for_its_rows():
         signature(network(), X.numpy())
 
 
-def test_entries_that_a_network_switches_off_by_infinity_cost_one_call():
-    """A router gives all experts but the best minus infinity before its sigmoid, whose outputs are finite."""
+def test_entries_set_to_infinity_cost_one_call():
+    """Entries that a network sets to minus infinity cost the score of one call only.
+
+    A router gives all experts but the best minus infinity before its sigmoid, whose outputs are finite.
+    """
     x = torch.randn(32, 6)
 
     def route(x):
@@ -136,8 +140,11 @@ def test_loaders_without_a_length_are_read_to_their_end():
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_results_come_one_by_one_and_the_network_rests_between_them(monkeypatch, ahead):
-    """Few batches are in memory at a time."""
+def test_results_come_one_by_one_and_network_is_restored(monkeypatch, ahead):
+    """Results come one by one, and the network is back in its mode between them.
+
+    Few batches are in memory at a time.
+    """
     monkeypatch.setitem(affscore.measuring.AHEAD, "cpu", ahead)
     model, alive, most, seen = network(), weakref.WeakSet(), [], []
     model.register_forward_pre_hook(lambda _, inputs: alive.add(inputs[0]) or most.append(len(alive)))
@@ -267,7 +274,8 @@ def mixed(x, linear):
     return torch.relu(linear(x))
 
 
-def test_one_warning_says_what_is_left_out_and_what_depends_on_parameters_alone_is_not_named():
+def test_one_warning_lists_what_is_left_out():
+    """One warning counts the calls that are left out and does not name those that depend on parameters alone."""
     with pytest.warns(AffscoreWarning) as caught:
         result = signature(Made(mixed, nn.Linear(3, 4)), [torch.randn(20, 3)] * 2)
     assert [call.name for call in result] == [":relu[0]"] and len(result.excluded) == 3
@@ -297,7 +305,8 @@ class Prepared(nn.Linear):
         return torch.relu(super().forward(x))
 
 
-def test_the_advice_for_networks_that_prepare_their_weights_helps():
+def test_advice_on_prepared_weights_helps():
+    """The error on weights prepared at the first call gives advice, and the advice works."""
     model, x = Prepared(3, 4), torch.randn(6, 3)
     with pytest.raises(SignatureError, match="run it on one batch in evaluation mode first"):
         signature(model, [x])

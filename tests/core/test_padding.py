@@ -81,7 +81,8 @@ def alone(model, activations, texts):
 @pytest.mark.parametrize(("make", "pool", "micro_batch"), [
     (bert, "spatial", 1), (bert, "tokens", 4), (gpt, "first", None), (gpt, "last", 4), (bert, "last", None),
 ])  # fmt: skip
-def test_a_padded_batch_gives_what_its_sentences_give_alone_whatever_the_pieces(make, pool, micro_batch, side):
+def test_padded_batch_scores_as_its_sentences_alone(make, pool, micro_batch, side):
+    """A padded batch has the scores and companions of its sentences run alone, for every micro-batch."""
     model, activations = make(2)
     texts = sentences(2)
     result = signature(model, [padded(texts, side)], pool=pool, companions=True, micro_batch=micro_batch)
@@ -101,7 +102,8 @@ def test_a_padded_batch_gives_what_its_sentences_give_alone_whatever_the_pieces(
 @pytest.mark.parametrize("pool", POOLED)
 @pytest.mark.parametrize("precision", ["full", "bf16"])
 @pytest.mark.parametrize("value", [300.0, 1e9, torch.inf, torch.nan])
-def test_whatever_stands_in_the_padding_tokens_keep_their_scores_and_limits_of_rounding(value, precision, pool):
+def test_values_in_padding_change_nothing(value, precision, pool):
+    """The values in the padding change neither the scores and companions of the tokens nor the limits of rounding."""
     torch.manual_seed(0)
     model = Named(lambda x, linear, attention_mask: torch.relu(linear(x)), nn.Linear(4, 4))
     x, mask = torch.randn(16, 5, 4), torch.ones(16, 5)
@@ -133,7 +135,9 @@ def test_where_the_tokens_cannot_be_known_nothing_is_guessed(shape, reason):
 
 
 @pytest.mark.parametrize("micro_batch", [None, 2])
-def test_a_vector_has_no_padding_and_channels_may_be_as_many_as_tokens(micro_batch):
+def test_vector_is_not_masked_if_channels_match_tokens(micro_batch):
+    """A vector of one token is not masked, even if it has as many channels as the sequence has tokens."""
+
     def both(x, one, two, attention_mask):
         return torch.tanh(two(torch.tanh(one(x))[:, 0]))
 
@@ -172,7 +176,8 @@ def test_a_decoder_has_tokens_of_its_own():
     np.testing.assert_allclose(result.scores[0], expected, atol=1e-6)
 
 
-def test_samples_of_one_length_may_be_pooled_as_the_reference_code_does():
+def test_trailing_pool_needs_samples_of_one_length():
+    """The trailing pool is refused for padded samples and allowed for samples of one length."""
     model, _ = bert(0)
     with pytest.raises(SignatureError, match="pool is 'trailing', which keeps positions apart"):
         signature(model, [padded(sentences(0), "right")], pool="trailing")

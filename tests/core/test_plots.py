@@ -10,7 +10,8 @@ from affscore.calls import Call
 from affscore.plots import as_image
 
 
-def test_a_second_curve_hides_nothing_of_the_first_and_options_go_to_the_line():
+def test_second_curve_fits_and_takes_line_options():
+    """A second curve keeps the first one in view, and options are passed on to its line."""
     matplotlib.use("Agg")
     calls = [Call(f":{name}[0]", "", name, 0, name == "sigmoid", (3,), 1) for name in ("relu", "sigmoid", "tanh")]
     low, high = (Signature(calls, [[score, 0.1, math.nan]], batch_sizes=[9]) for score in (-0.4, 0.5))

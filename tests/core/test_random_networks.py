@@ -146,7 +146,8 @@ def check(random, batch, still):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_channels_of_random_networks_lie_where_the_last_weight_put_them(seed):
+def test_channels_of_random_networks_follow_last_weight(seed):
+    """In random networks, the channels lie on the axis where the last weight put them."""
     random = np.random.default_rng(seed)
     settings = [(4, True), (4, True), (4, False), (D, False)]  # the batch is as long as the other axes in the last
     found = [check(random, *setting) for setting in settings * 12]

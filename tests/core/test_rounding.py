@@ -73,8 +73,11 @@ def test_what_varies_by_rounding_alone_has_no_score_and_is_named(name, kind):
     assert said or kind in ("bfloat16", "autocast") or name == "tokens in another order"
 
 
-def test_a_channel_that_varies_by_rounding_alone_is_left_out_and_the_others_count():
-    """Half of the channels are normalised by image, half are not, as in IBN-Net. Without shrinkage a map fits both."""
+def test_channel_that_varies_by_rounding_is_left_out():
+    """A channel that varies by rounding alone is left out, and the other channels are scored.
+
+    Half of the channels are normalised by image, half are not, as in IBN-Net. Without shrinkage a map fits both.
+    """
     torch.manual_seed(0)
     half = Made(lambda x, norm: torch.cat([norm(x[:, :4]), x[:, 4:]], 1), nn.InstanceNorm2d(4, affine=True))
     model, x = nn.Sequential(nn.Conv2d(3, 8, 3), half, nn.ReLU()), images()
@@ -101,8 +104,11 @@ def test_of_a_channel_whose_filter_is_gone_nothing_is_said(recwarn):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_limit_is_that_of_the_precision_and_of_the_length_of_the_average(dtype):
-    """The mean of 2500 entries rounds by a fiftieth of what one of them does."""
+def test_limit_depends_on_precision_and_pooled_length(dtype):
+    """The limit of rounding depends on the precision and on the number of entries that are averaged.
+
+    The mean of 2500 entries rounds by a fiftieth of what one of them does.
+    """
     x = torch.randn(N, 4, 50, 50).to(dtype)
     pooled = pool(x, "spatial", axis=1)
     limit = rounding(x, pooled, "spatial", axis=1)
@@ -147,8 +153,11 @@ SHARP = {
 @pytest.mark.parametrize("covariance", ["ledoit_wolf", "empirical"])
 @pytest.mark.parametrize("scale", [1.0, 1e-2, 1e-4, 1e-5, 3e-6, 1e-6])
 @pytest.mark.parametrize("name", SHARP)
-def test_a_score_is_that_of_exact_arithmetic_or_it_is_left_out_with_a_warning(name, scale, covariance):
-    """The oracle is the same network in float64."""
+def test_score_is_exact_or_left_out_with_a_warning(name, scale, covariance):
+    """A score equals that of exact arithmetic, or it is left out with a warning.
+
+    The oracle is the same network in float64.
+    """
     torch.manual_seed(0)
     made, data = SHARP[name]
     model, x = made(scale), data()
@@ -190,8 +199,11 @@ def test_the_size_of_activations_changes_nothing(shape):
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("first", 0), ("last", -1)])
-def test_tokens_that_a_pool_leaves_out_are_no_measure_of_those_it_keeps(kind, kept, recwarn):
-    """A class token whose channel is small beside that of the words varies, however large the words are."""
+def test_left_out_tokens_set_no_limit_for_kept_ones(kind, kept, recwarn):
+    """The size of the tokens that a pool leaves out does not set the limit of rounding for those it keeps.
+
+    A class token whose channel is small beside that of the words varies, however large the words are.
+    """
     torch.manual_seed(0)
     x = torch.randn(N, 5, 4) * 1e6
     x[:, kept] = torch.randn(N, 4) * torch.tensor([1.0, 1.0, 1e-3, 1e-3])
@@ -218,8 +230,11 @@ def test_rounding_that_a_background_shares_is_no_score(seed):
     assert unnoticed <= TOLERANCE < abs(alone.item() - truth)  # as if the rounding of all entries cancelled
 
 
-def test_an_average_over_equal_entries_is_no_more_exact_than_one_of_them():
-    """Each picture is of one colour, so the rounding of its pixels is one and the same."""
+def test_average_of_equal_entries_is_as_exact_as_one():
+    """An average over equal entries is no more exact than one of them.
+
+    Each picture is of one colour, so the rounding of its pixels is one and the same.
+    """
     x = 1 + 1e-6 * torch.randn(200, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     pictures = x[:, :, None, None].expand(-1, -1, 16, 16)
     options = {"covariance": "empirical", "channel_axis": {":tanh[0]": 1}}
@@ -229,7 +244,8 @@ def test_an_average_over_equal_entries_is_no_more_exact_than_one_of_them():
     assert np.isnan(single) and exact == pytest.approx(1, abs=1e-4)
 
 
-def test_a_twin_that_rounding_decides_is_left_out_without_a_warning_of_its_own():
+def test_rounding_may_refuse_a_twin_too():
+    """A twin whose score rounding decides is NaN, and the only warning names the call."""
     torch.manual_seed(0)
     layer, slopes = nn.Linear(8, 8), nn.PReLU(8)
     layer.weight.data *= 5

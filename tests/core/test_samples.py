@@ -30,7 +30,8 @@ def test_a_channel_that_varies_by_rounding_alone_is_constant(dtype):
     assert not centred[:, 0].any() and centred[:, 1].all()
 
 
-def test_the_limit_of_a_channel_can_be_given_and_then_that_of_the_dtype_does_not_count():
+def test_given_limit_replaces_that_of_the_dtype():
+    """A limit given for each channel replaces the limit of the dtype."""
     x = torch.tensor([[1.0, 1.0], [-1.0, -1.0]])
     centred = centre(x, torch.tensor([0.2, 0.1]))[0]
     assert not centred[:, 0].any() and centred[:, 1].all()

@@ -74,8 +74,11 @@ def test_a_positive_affine_image_scores_one_without_shrinkage(d, seed):
 
 @both
 @seeds
-def test_the_paired_score_compares_each_image_with_its_own_output(seed, covariance):
-    """Oracle: the map applied to the inputs, and NumPy's moments."""
+def test_paired_score_compares_each_image_with_its_output(seed, covariance):
+    """The paired score compares the image of each input with that input's own output.
+
+    The oracle is the map applied to the inputs, with NumPy's moments.
+    """
     rng = np.random.default_rng(seed)
     x = cloud(rng, 40, 5)
     y = np.maximum(x, 0)[rng.permutation(40)]
@@ -154,7 +157,8 @@ def one_outlier(seed, n=12, d=8):
 
 
 @seeds
-def test_with_shrinkage_scores_below_zero_occur_but_not_below_the_proven_bound(seed):
+def test_shrunk_scores_stay_above_the_proven_bound(seed):
+    """With shrinkage a score may fall below zero, but not below the proven bound."""
     x, y = one_outlier(seed)
     score, s = affinity_score(x, y).item(), shrinkage(x).item()
     assert 0.5 < s < 1
@@ -163,8 +167,11 @@ def test_with_shrinkage_scores_below_zero_occur_but_not_below_the_proven_bound(s
 
 
 @pytest.mark.parametrize("degree", [3, 7, 41])
-def test_odd_powers_match_the_closed_form_of_the_monotone_theorem(degree):
-    """On a fine quantile grid of U(-1, 1) the score is 1 - sqrt(1 - r), r = sqrt(3 (2k + 1)) / (k + 2)."""
+def test_odd_powers_match_the_closed_form(degree):
+    """The score of an odd power is that of the closed form for monotone functions.
+
+    On a fine quantile grid of U(-1, 1) the score is 1 - sqrt(1 - r), r = sqrt(3 (2k + 1)) / (k + 2).
+    """
     n = 20_000
     x = (2 * np.arange(n) + 1) / n - 1
     r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
@@ -312,7 +319,8 @@ def test_the_gpu_agrees(n, d, covariance):
 
 
 @pytest.mark.parametrize("d", [1, 10, 39, 60, 100, 400])
-def test_constant_inputs_reach_the_mean_of_the_outputs_alone_in_every_width(d):
+def test_constant_inputs_map_to_the_mean_of_the_outputs(d):
+    """Constant inputs are mapped to the mean of the outputs, so the score is 1 - sqrt(1/2) in every width."""
     y = np.random.default_rng(0).normal(size=(40, d))
     for covariance in ("ledoit_wolf", "empirical"):
         found = affinity_score(np.full_like(y, 5.0), y, covariance=covariance).item()

@@ -9,7 +9,8 @@ from affscore.companions import MEASURES
 from affscore.settings import Settings
 
 
-def test_settings_are_frozen_and_name_the_companions_in_their_order():
+def test_settings_are_frozen_and_order_the_companions():
+    """Settings are frozen and hashable, and they list the companions in the order of the table."""
     for companions, names in ((True, MEASURES), (False, ()), (["r2", "cka"], ("cka", "r2")), ({"norm"}, ("norm",))):
         settings, other = Settings(companions=companions), Settings(companions=names)
         assert settings.companions == settings.measures == names and settings.sparsity == ("sparsity_before" in names)

@@ -18,7 +18,8 @@ from affscore.settings import Settings
 from affscore.signatures import SCHEMA
 
 
-def test_dead_calls_are_undefined_flagged_and_never_an_exception_and_storing_keeps_everything(tmp_path):
+def test_dead_calls_are_undefined_and_stored(tmp_path):
+    """Dead calls are undefined and flagged, they raise no error, and a stored signature keeps all of this."""
     x = torch.rand(20, 4) * 0.1 + 0.1
     result = signature(Dead(), [x, -x], provenance={"data": "made for the test"}, companions=True)
     assert result.dead.tolist() == [[False, False, True], [False, True, True]]
@@ -110,7 +111,8 @@ def test_the_table_has_a_line_for_each_call():
     assert f"{result.mean[0]:.2f}" in lines[1] and f"{result.std[0]:.2f}" in lines[1]
 
 
-def test_only_the_companions_asked_for_are_kept_and_the_scores_stay():
+def test_only_companions_asked_for_are_kept():
+    """Only the companions that were asked for are kept, and they do not change the scores."""
     plain, some = (signature(network(), images(), companions=names) for names in (False, ["sparsity_after", "cka"]))
     assert not plain.companions and tuple(some.companions) == ("cka", "sparsity_after")
     assert np.array_equal(plain.scores, some.scores)
@@ -146,7 +148,8 @@ def test_what_loading_refuses_cannot_be_made(change, words):
         Signature(**sound | change)
 
 
-def test_why_a_call_is_not_scored_and_which_left_padding_out_are_stored_which_older_files_lack(tmp_path):
+def test_reasons_and_masks_are_stored_or_have_defaults(tmp_path):
+    """The kind of exclusion and the mask of a call are stored, and files that lack them have defaults."""
     kinds, path = (Excluded, Constant, Undecided), tmp_path / "a.json"
     calls, excluded = (
         [Call(":relu[0]", "", "relu", 0, False, (3,), 1, True)],
@@ -168,7 +171,8 @@ def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
         Signature.load(tmp_path / "nothing.json")
 
 
-def test_loading_an_unfinished_signature_warns_with_its_number_of_batches(tmp_path):
+def test_loading_an_unfinished_signature_warns(tmp_path):
+    """A warning at loading names the number of batches of an unfinished signature."""
     path = tmp_path / "a.json"
     calls = [Call(":relu[0]", "", "relu", 0, False, (3,), 1)]
     Signature(calls, [[0.5]], batch_sizes=[9], provenance={"unfinished_of": 40}).save(path)

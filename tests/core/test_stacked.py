@@ -114,15 +114,19 @@ def test_a_channel_that_varies_by_rounding_alone_is_left_out():
     assert left_or_equal((x, np.maximum(x, 0))) == [True]
 
 
-def test_a_score_that_rounding_may_have_moved_is_left_to_the_processor():
+def test_score_near_rounding_is_left_to_the_processor():
+    """A score that rounding may have moved is left to the processor."""
     x = cloud(np.random.default_rng(0), 64, 12)
     y = np.maximum(x, 0)
     near, far = ([v.astype(np.float32) for v in (x + shift, y + shift)] for shift in (10, 1e5))
     assert scored(near, far).isnan().tolist() == [False, True]
 
 
-def test_a_score_that_the_processor_computes_by_wide_squares_is_left_to_it(monkeypatch):
-    """Two points far apart, with little around them, leave next to nothing to shrink."""
+def test_score_by_wide_squares_is_left_to_the_processor(monkeypatch):
+    """A score that the processor computes with wide squares is left to the processor.
+
+    Two points far apart, with little around them, leave next to nothing to shrink.
+    """
     rng = np.random.default_rng(0)
     pairs = []
     for size in (0.1, 0.01):
@@ -143,8 +147,11 @@ def test_the_polynomials_take_the_whole_interval_to_1(lower):
 
 
 @pytest.mark.parametrize("turn", ["none", "a third", "all"])
-def test_the_bound_of_a_guess_holds_and_is_0_only_where_the_guess_is_optimal(turn):
-    """Rows of the outputs are swapped, so that the identity is more or less wrong."""
+def test_gap_of_a_guess_bounds_its_excess_cost(turn):
+    """The gap of a guessed assignment bounds its excess cost and is 0 only if the guess is optimal.
+
+    Rows of the outputs are swapped, so that the identity is more or less wrong.
+    """
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(8, 30, 3, generator=generator, dtype=torch.float64)
     y = x + 0.3 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
@@ -168,7 +175,8 @@ def test_a_planted_proof_that_always_holds_is_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", [2, 5])
-def test_planted_polynomials_that_do_not_converge_leave_all_to_the_processor(missing):
+def test_diverging_polynomials_leave_all_to_the_processor(missing):
+    """Planted polynomials that do not converge leave every score to the processor."""
     x = cloud(np.random.default_rng(0), 64, 12, orders=3)
     whole = quintics
     with pytest.MonkeyPatch.context() as patch:
@@ -223,7 +231,8 @@ def test_a_convolutional_signature_in_pieces_is_the_same(monkeypatch):
     assert sorted(seen) == [(1, 32, 6)] * 2 + [(1, 32, 12)] * 2 + [(1, 32, 20)] * 2
 
 
-def test_a_device_scores_only_if_it_is_named_and_covariances_are_shrunk(monkeypatch):
+def test_device_scores_only_if_named_and_shrunk(monkeypatch):
+    """A device computes scores only if it is listed and the covariances are shrunk."""
     assert not score_queue.STACKED
     plain, other, seen = both_ways(monkeypatch, network(), images(), covariance="empirical")
     assert not seen and (plain.scores == other.scores).all()
@@ -238,7 +247,8 @@ def route(x):
 @pytest.mark.parametrize(
     ("model", "told"), [(Made(route), [":sigmoid[0] is not scored: its input holds NaN or infinite"]), (Dead(), [])]
 )
-def test_calls_that_the_device_leaves_have_scores_and_warnings_as_before(model, told):
+def test_calls_left_by_the_device_keep_scores_and_warnings(model, told):
+    """The calls that the device leaves have the same scores and warnings as without a device."""
     x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)) - 1
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AffscoreWarning)
@@ -248,7 +258,9 @@ def test_calls_that_the_device_leaves_have_scores_and_warnings_as_before(model, 
     assert [words in str(each.message) for each, words in zip(caught, told * 2, strict=True)] == [True] * 2 * len(told)
 
 
-def test_a_signature_holds_what_the_device_has_found_and_what_it_left(monkeypatch):
+def test_signature_merges_scores_of_device_and_processor(monkeypatch):
+    """A signature holds the scores that the device found and, for the others, those of the processor."""
+
     def halves(x, *rest):
         """The third and the fourth are left: of three calls and their twins, the second call and its twin."""
         return torch.tensor([0.25, 0.5, torch.nan, torch.nan, 0.25, 0.5][: len(x)], dtype=torch.float64)

@@ -39,7 +39,8 @@ class Everything(nn.Module):
         return torch.softmax(x, dim=-1)
 
 
-def test_modules_functionals_methods_and_shared_calls_are_all_seen():
+def test_all_kinds_of_calls_are_seen():
+    """Calls by modules, functions, methods and shared modules are all seen."""
     model = Everything()
     x = torch.randn(5, 4)
     with torch.no_grad():
@@ -58,7 +59,8 @@ def test_modules_functionals_methods_and_shared_calls_are_all_seen():
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize(("shape", "dims"), [((7, 3, 5, 5), (2, 3)), ((7, 3), ())])
-def test_inputs_are_pooled_before_an_in_place_call_overwrites_them(shape, dims, mode):
+def test_inputs_are_pooled_before_in_place_calls(shape, dims, mode):
+    """The input of an in-place call is pooled before the call overwrites it."""
     x = torch.randn(shape)
     model = Made(lambda x: torch.relu_(x).add_(100))
     (seen,) = traced(model, x.clone(), mode=mode, channel_axis={":relu[0]": 1}).observations
@@ -74,7 +76,8 @@ def test_hooks_and_modes_are_gone_after_an_error():
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
-def test_models_that_hide_their_operations_are_refused_in_a_sentence():
+def test_models_that_hide_operations_are_refused():
+    """Models that hide their operations are refused in a sentence that says why."""
     compiled, spread, x = nn.Sequential(nn.ReLU()), nn.DataParallel(nn.ReLU()), torch.randn(4, 3)
     compiled.compile()
     check_traceable(spread)
@@ -154,7 +157,8 @@ def test_lstms_and_fused_operators_of_other_libraries_are_listed():
     assert found.excluded[1].name == ":fused_bias_gelu[0]"
 
 
-def test_recurrent_networks_without_a_fused_kernel_are_seen_step_by_step():
+def test_unfused_recurrent_network_is_seen_step_by_step():
+    """A recurrent network without a fused kernel is seen step by step."""
     found = traced(nn.RNN(3, 5, batch_first=True), torch.randn(4, 6, 3))
     assert names(found) == [f":tanh[{i}]" for i in range(6)]
     assert all(o.before.shape == (4, 5) for o in found.observations)
@@ -176,7 +180,8 @@ class Table(nn.Module):
 
 
 @pytest.mark.parametrize("length", [3, 7])
-def test_tables_are_excluded_also_when_they_are_as_long_as_the_batch(length):
+def test_tables_of_batch_length_are_excluded(length):
+    """A table of parameters is excluded, even if it is as long as the batch."""
     found = traced(Table(length), torch.randn(7, 4))
     assert names(found) == [":relu[0]", ":tanh[0]"]
     assert [item.name for item in found.excluded] == ["bias.1:relu[0]", ":sigmoid[0]"]

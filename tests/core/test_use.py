@@ -30,7 +30,8 @@ NAMES = ["2:relu[0]", "4:silu[0]", "7:sigmoid[0]"]
 @pytest.mark.parametrize(
     ("pattern", "left"), [("4*", NAMES[1:2]), ("*:relu[0]", NAMES[:1]), ("*:si*", NAMES[1:]), ("?:*", NAMES)]
 )
-def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(pattern, left):
+def test_only_calls_asked_for_are_scored(pattern, left):
+    """Only the calls that match the pattern are scored, and their scores are those of a full signature."""
     whole = signature(network(), images(), companions=["cka"])
     chosen = signature(network(), images(), companions=["cka"], calls=pattern)
     places = [NAMES.index(name) for name in left]
@@ -39,7 +40,8 @@ def test_only_the_calls_asked_for_are_scored_and_their_scores_are_the_same(patte
     np.testing.assert_array_equal(chosen.companions["cka"], whole.companions["cka"][:, places])
 
 
-def test_what_runs_outside_of_the_modules_asked_for_is_not_pooled(monkeypatch):
+def test_other_modules_are_not_pooled(monkeypatch):
+    """Activations outside of the modules asked for are not pooled."""
     pooled = []
     inner = affscore.tracing.pooled
     monkeypatch.setattr(affscore.tracing, "pooled", lambda x, *rest: pooled.append(x.shape) or inner(x, *rest))
@@ -47,7 +49,8 @@ def test_what_runs_outside_of_the_modules_asked_for_is_not_pooled(monkeypatch):
     assert pooled == [(32, 20)] * 2
 
 
-def test_an_activation_that_begins_outside_of_these_modules_is_said_not_guessed():
+def test_activation_begun_outside_the_pattern_is_reported():
+    """An activation that begins outside of the modules asked for is reported in a warning and not scored."""
     model = nn.Module()
     model.gate, model.end = nn.Sigmoid(), Made(lambda x, y: x * y)
     model.forward = lambda x: model.end(x, model.gate(x))
@@ -56,7 +59,8 @@ def test_an_activation_that_begins_outside_of_these_modules_is_said_not_guessed(
         assert not signature(model, [torch.randn(20, 4)], calls="end:*").calls
 
 
-def test_a_pattern_that_matches_nothing_is_an_error_that_names_calls():
+def test_pattern_without_a_match_is_an_error():
+    """A pattern that matches no call is an error that lists the calls."""
     with pytest.raises(SignatureError, match=r"calls is 'layer3\.\*', which matches no call .* 2:relu\[0\], 4:silu"):
         signature(network(), images(1), calls="layer3.*")
 
@@ -106,7 +110,8 @@ def test_the_plot_draws_the_twins_that_were_measured():
 
 
 @pytest.mark.parametrize("progress", [False, True])
-def test_a_network_without_activations_has_an_empty_signature_and_the_warning_points_at_the_line(progress):
+def test_network_without_activations_warns_at_the_line(progress):
+    """A network without activations has an empty signature, and the warning points at the caller's line."""
     with pytest.warns(AffscoreWarning, match="no activation call was detected") as caught:
         result = signature(nn.Linear(3, 2), [torch.randn(8, 3)], progress=progress)
     assert result.scores.shape == (1, 0) and "0 activation calls, 1 batch" in repr(result)
@@ -125,7 +130,8 @@ def test_the_errors_of_the_package_have_one_base():
         assert issubclass(kind, AffscoreError) and issubclass(kind, ValueError)
 
 
-def test_networks_and_data_are_at_the_top_and_cost_nothing_until_asked_for():
+def test_zoo_is_at_the_top_and_imported_on_demand():
+    """Networks and data sets are available at the top of the package, which imports them only on demand."""
     code = "import sys, affscore; assert 'affscore.zoo' not in sys.modules and 'load_model' in dir(affscore)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert affscore.load_model.__module__ == "affscore.zoo.models" and "load_dataset" in dir(affscore)

@@ -34,7 +34,8 @@ def test_every_check_takes_its_answers_by_the_kit():
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_text_in_place_of_any_answer_gets_a_sentence_and_no_verdict(name, capsys):
+def test_text_as_answer_gets_a_sentence_and_no_verdict(name, capsys):
+    """A text in place of any answer gets a sentence and no verdict."""
     check = CHECKS[name]
     for answer in check.forms:
         given = dict.fromkeys(inspect.signature(check).parameters)
@@ -214,7 +215,8 @@ def _beside(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_error_of_the_readers_function_stays_an_error_and_names_the_case(name):
+def test_error_in_the_readers_function_names_the_case(name):
+    """An error in the reader's function is raised as it is, with a note that names the case."""
     given = dict.fromkeys(CHECKS[name].forms, _failing) | _beside(name)
     with pytest.raises(ZeroDivisionError, match="mine") as caught:
         CHECKS[name](**given)
@@ -222,13 +224,15 @@ def test_an_error_of_the_readers_function_stays_an_error_and_names_the_case(name
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_that_returns_a_text_gets_a_sentence_with_the_case(name, capsys):
+def test_function_returning_text_gets_one_sentence(name, capsys):
+    """A function that returns a text gets one sentence and no error."""
     CHECKS[name](**dict.fromkeys(CHECKS[name].forms, lambda *_: "0.5") | _beside(name))
     said = capsys.readouterr().out
     assert said.startswith("Not yet: ") and said.count("\n") == 1
 
 
-def test_each_failure_names_the_case_and_the_third_gives_the_hint(capsys):
+def test_failures_name_the_case_and_the_third_gives_the_hint(capsys):
+    """Each failure names the case, and the third one gives the hint."""
     checks.hint_after(2)
     for _ in range(3):
         CHECKS["relu_1d.check_build"](_wrong)
@@ -240,7 +244,8 @@ def test_each_failure_names_the_case_and_the_third_gives_the_hint(capsys):
 # ------------------------------------------------------------------------------------------------- the decorator
 
 
-def test_a_check_is_known_by_what_it_was_called_with_also_after_a_reload(capsys):
+def test_calls_of_checks_are_recorded_after_a_reload(capsys):
+    """A check records the arguments of its call, also after its module is reloaded."""
     module = importlib.reload(MODULES["relu_1d"])
     checks.asked.clear()
     module.check_half("0.3")

@@ -6,7 +6,8 @@ import threading
 from affscore_book.course.lines import LONGEST, read_lines
 
 
-def test_what_was_written_before_the_end_is_read_although_another_holds_the_pipe():
+def test_lines_are_read_although_the_pipe_stays_open():
+    """All complete lines are read after the end, although another process holds the pipe open."""
     ours, theirs = os.pipe()
     os.write(theirs, b"one\n\xfftwo\nhalf")
     assert list(read_lines(ours, 60, lambda: True)) == [b"one", b"\xfftwo"]

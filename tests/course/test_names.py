@@ -76,7 +76,8 @@ def test_a_name_that_only_running_the_code_would_tell_is_none(source):
     assert name_given([source]) is None
 
 
-def test_names_are_kept_from_cell_to_cell_and_a_cell_that_is_no_python_is_passed_over():
+def test_names_are_kept_and_invalid_cells_skipped():
+    """A name is kept from cell to cell, and cells that are no valid Python are skipped."""
     assert name_given(['me = "Ada"', "student(", "student(me)", "%%bash\nstudent('Bob')", "a\0b"]) == "Ada"
 
 

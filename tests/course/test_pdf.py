@@ -79,7 +79,8 @@ def lost_code(document: str, pdf: bytes) -> list[str]:
 
 @pytest.mark.weekly
 @pytest.mark.browser
-def test_code_that_is_too_wide_wraps_and_what_is_cut_off_is_an_error(small_site):
+def test_wide_code_wraps_and_cut_code_is_an_error(small_site):
+    """Code that is too wide is wrapped in print, and code that is cut off is an error."""
     long = "value = [" + ", ".join(map(str, range(100, 200))) + "]"
     page = small_site / "book" / "two.html"
     page.write_text(page.read_text().replace("Text.", f'<div class="highlight"><pre>{long}</pre></div>', 1))
@@ -97,7 +98,8 @@ def test_code_that_is_too_wide_wraps_and_what_is_cut_off_is_an_error(small_site)
 
 @pytest.mark.weekly
 @pytest.mark.browser
-def test_no_code_is_lost_and_links_contents_and_outline_lead_to_their_pages(site):
+def test_pdf_keeps_code_links_contents_and_outline(site):
+    """The PDF loses no code, and its links, contents and outline lead to their pages."""
     document = joined(list(chapters(site)))
     pdf = print_pdf(site, document)
     assert document.count("<pre>") > 20 and lost_code(document, pdf) == []

@@ -96,7 +96,8 @@ def test_a_long_message_is_cut(lines):
     assert len(lines[0, "a long message"][1]) == rerun.DETAIL
 
 
-def test_a_student_has_nothing_of_another_and_hears_what_the_check_says(lines):
+def test_students_are_separate_and_see_what_the_check_says(lines):
+    """A student's run holds nothing of another student's, and the check's words are reported."""
     assert lines[1, "what an earlier answer made"][0] == "error"
     assert lines[2, "wrong"][1].startswith("Not yet: with this share the score is")
 

@@ -44,7 +44,8 @@ def chapter(tmp_path) -> Chapter:
     return Chapter(written(tmp_path / "short.ipynb", NOTEBOOK))
 
 
-def test_a_chapter_has_its_own_code_and_its_starters_and_no_solution(chapter):
+def test_submission_chapter_has_starters_and_no_solution(chapter):
+    """A chapter for submissions has its own code and its starters, but no solution."""
     assert chapter.steps == [("", "import math"), ("half", HALF[1].source), ("twice", TWICE[1].source), ("", "1")]
     assert chapter.labels == ["half", "twice"]
 

@@ -58,7 +58,8 @@ def rows(tmp_path_factory) -> list[Row]:
     return list(grade(paths, CHAPTERS, seconds=6))
 
 
-def test_right_wrong_stopped_and_missing_are_told_apart_and_a_run_that_ends_costs_the_others_nothing(rows):
+def test_verdicts_are_apart_and_a_stopped_run_harms_no_other(rows):
+    """Right, wrong, stopped and missing answers are told apart, and a run that ends harms no other student."""
     assert [row.exercise for row in rows] == LABELS * 2
     assert [row.verdict for row in rows[:4]] == ["stopped", "right", "wrong", "missing"]
     assert {(Path(row.file).name, row.student, row.chapter) for row in rows[:4]} == {("ada.ipynb", "Ada", "relu_1d")}
@@ -86,7 +87,8 @@ my_share = 0.3034703884"""
     assert not Path("~", "left-behind").expanduser().exists()
 
 
-def test_without_a_name_that_can_be_read_an_exercise_of_the_students_own_numbers_is_not_judged(tmp_path, monkeypatch):
+def test_no_verdict_on_own_numbers_without_a_name(tmp_path, monkeypatch):
+    """Without a readable name, an exercise with numbers of the student's own is not judged."""
     asked = []
     monkeypatch.setattr(command, "run_apart", lambda plan: asked.append(plan) or {(0, "relu-1d-step"): ("right", "")})
     own, book = ({label: f"# mine\n{label}" for label in labels} for labels in (["relu-1d-half"], ["relu-1d-step"]))
@@ -123,7 +125,8 @@ def test_unchanged_starters_and_broken_files_are_not_run(tmp_path, monkeypatch, 
 
 @pytest.mark.weekly
 @pytest.mark.parametrize("name", [chapter.name for chapter in CHAPTERS if chapter.labels])
-def test_the_books_own_solutions_are_right_with_the_numbers_of_the_book_and_of_a_student(tmp_path, name):
+def test_books_solutions_are_right_for_book_and_student(tmp_path, name):
+    """The book's solutions are right with the numbers of the book and with those of a student."""
     solved: dict[str, str] = {}
     for cell in json.loads((BOOK / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code" and (of := next(iter(edition.tags_of(cell, "solution")), "")):

@@ -31,7 +31,8 @@ WIDE = np.array([start("wide", seed) for seed in range(3)])
 
 
 @pytest.mark.parametrize("table", [history.vit_claims, claims.residual_claims], ids=lambda table: table.__name__)
-def test_a_decade_as_the_source_describes_it_its_contrary_and_what_is_between(table):
+def test_planted_decades_agree_disagree_or_are_undecided(table):
+    """A decade made as the source describes agrees, its contrary disagrees, and a mixture is undecided."""
     assert set(verdicts(table(decade(as_they_say, start=start)))) == {"agrees"}
     assert set(verdicts(table(decade(upside_down, start=finish)))) == {"disagrees"}
     # All scores moved together to a hundredth of their size: their order stays, and nothing counts.
@@ -76,7 +77,8 @@ def test_two_clusters_have_two_modes_and_one_seldom_has(n):
     assert np.mean(np.array(found) <= 0.05) <= 0.15
 
 
-def test_power_grows_with_the_sample_and_with_what_is_between_its_modes():
+def test_power_grows_with_sample_and_distance_of_modes():
+    """The power of the test of modes grows with the sample and with the distance between the modes."""
     assert modes_power(9, 4.0, 10) < modes_power(60, 6.0, 10) and modes_power(60, 6.0, 10) >= 0.8
     assert modes_power(20, 0.0, 10) < 0.3  # one mode
 
@@ -93,8 +95,11 @@ def test_few_values_are_refused():
         one_mode(np.array([1.0, 2, 3, 3]))
 
 
-def test_modes_count_where_the_test_is_strong_enough_to_find_them(monkeypatch):
-    """Two modes in all ResNets but one, and in about half of the other networks."""
+def test_modes_count_where_the_test_has_power(monkeypatch):
+    """Modes count where the test is strong enough to find them.
+
+    All ResNets but one have two modes, and so do about half of the other networks.
+    """
     asked: list[int] = []
 
     def power(n: int, apart: float, samples: int) -> float:
@@ -115,7 +120,8 @@ def test_modes_count_where_the_test_is_strong_enough_to_find_them(monkeypatch):
     assert asked == [CALLS] * 4
 
 
-def test_a_training_as_the_source_describes_it_and_one_that_bends_all_the_way():
+def test_claims_on_the_beginning_hold_as_described():
+    """A training made as the source describes holds, and one that falls from start to end does not."""
     rows = claims.beginning_claims(followed(decade(as_they_say, start=start)), WIDE)
     assert set(verdicts(rows)) == {"agrees", "held"}
 
@@ -145,7 +151,8 @@ def test_the_width_of_the_start_is_beside_it():
     assert [round(row.ours) for row in rows[:2]] == [-1, 1]
 
 
-def test_a_distance_that_sums_over_calls_grows_with_them_and_the_other_does_not():
+def test_summed_distance_grows_with_calls_and_mean_does_not():
+    """A distance that is a sum over calls grows with their number, and the other one does not."""
     short, long = (
         [network(name, 0, np.full(calls, level)) for name, level in (("vgg11", 0.5), ("vgg13", 0.6))]
         for calls in (9, 36)
@@ -154,8 +161,11 @@ def test_a_distance_that_sums_over_calls_grows_with_them_and_the_other_does_not(
     assert summed(*long) == pytest.approx(2 * summed(*short)) and even(*long) == pytest.approx(even(*short))
 
 
-def test_two_hills_are_asked_for_where_the_skips_are_and_not_where_they_are_not(monkeypatch):
-    """Two means that are far apart with skips are not enough: the test of modes has to find them, and to be able to."""
+def test_two_modes_are_needed_only_with_skips(monkeypatch):
+    """Two modes are asked for with skip connections, and none without.
+
+    Two means that are far apart with skips are not enough: the test of modes has to find them, and to be able to.
+    """
     strength, two = 0.9, {"resnet18"}
 
     def scores(name: str, seed: int) -> np.ndarray:

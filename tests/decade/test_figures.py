@@ -40,7 +40,8 @@ def test_the_history_has_every_score_and_the_mean_of_every_seed():
         assert set(scores.get_ydata()) == {row} and rows_of(axes)[row].startswith(shown(name))
 
 
-def test_squares_are_the_networks_without_norm_and_colours_have_names():
+def test_squares_mark_networks_without_norm():
+    """Squares mark the networks without normalisation, and the colours have names."""
     (axes,) = draw(figures.plot_decade, stored(), ["alexnet", "vgg11"])
     marks = {rows_of(axes)[row]: axes.lines[2 * row + 1].get_marker() for row in range(len(stored()))}
     assert [name for name, mark in marks.items() if mark == "s"] == ["alexnet 12", "vgg11 14"]
@@ -49,7 +50,8 @@ def test_squares_are_the_networks_without_norm_and_colours_have_names():
     assert len(legend.get_texts()) == len(figures.ERAS) + 1
 
 
-def test_rows_stand_beside_their_names_and_differences_are_sorted():
+def test_rows_have_their_names_and_differences_are_sorted():
+    """Rows stand beside their names, and differences are sorted."""
     ladder = {name: (value, value - 0.3, value + 0.1) for name, value in (("seed", 0.5), ("batch", 0.2), ("rate", 0.7))}
     (axes,) = draw(figures.plot_differences, ladder)
     dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
@@ -60,7 +62,8 @@ def test_rows_stand_beside_their_names_and_differences_are_sorted():
     assert rows_of(axes) == ["vgg11", "swin"] and len(axes.lines) == 6
 
 
-def test_a_trained_network_has_a_panel_and_a_line_for_each_training():
+def test_trained_network_has_a_panel_with_a_line_each():
+    """A trained network has a panel, with a line for each of its states."""
     panes = {name: {"before": np.array([0.9, 0.8]), "after": np.array([0.7, shift])}
              for name, shift in (("old", 0.5), ("new", 0.6))}  # fmt: skip
     axes = draw(figures.plot_own, panes)
@@ -69,7 +72,8 @@ def test_a_trained_network_has_a_panel_and_a_line_for_each_training():
     assert [text.get_text() for text in plt.gcf().legends[0].get_texts()] == ["before", "after"]
 
 
-def test_every_run_of_a_followed_network_has_a_mark_in_the_row_of_its_network():
+def test_every_followed_run_has_a_mark_in_its_row():
+    """Every run of a followed network has a mark in the row of its network."""
     runs = load_rates(FOLDER, stored(), {})
     (axes,) = draw(figures.plot_rates, runs)
     marks = [line for line in axes.lines if line.get_marker() not in ("None", "")]
@@ -88,7 +92,8 @@ def test_skips_have_a_line_each_and_a_mark_for_each_block():
     assert [line.get_xdata()[0] for line in axes.lines if line not in lines] == [3, 5, 7, 9, 11, 13, 15, 17]
 
 
-def test_leaves_of_a_tree_are_beside_their_kin_and_have_one_colour_but_black_where_they_are_alone():
+def test_leaves_of_a_tree_are_coloured_by_kin():
+    """Related leaves of a tree are neighbours of one colour, and leaves without a relative are black."""
     (axes,) = draw(figures.plot_tree, TREE, ["vgg11", "vgg13", "swin", "vit_8"], ["vgg", "vgg", "swin", "vit"])
     colours = {tick.get_text(): tick.get_color() for tick in axes.get_yticklabels()}
     assert colours["vgg11"] == colours["vgg13"] != colours["swin"] == colours["vit 8"] == INK
@@ -96,7 +101,8 @@ def test_leaves_of_a_tree_are_beside_their_kin_and_have_one_colour_but_black_whe
     assert names in ("aabb", "bbaa") and axes.get_xlim()[0] >= 8
 
 
-def test_raw_signatures_show_every_call_once_and_ring_those_after_additions():
+def test_raw_signatures_show_every_call_once():
+    """Raw signatures show every call once and ring those after additions."""
     networks = [stored()[name][0] for name in ("resnet18", "mobilenet_v3", "alexnet")]
     axes = draw(figures.plot_raw, networks)
     for panel, network in zip(axes, networks, strict=False):

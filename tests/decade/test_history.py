@@ -70,7 +70,8 @@ def test_deeper_networks_beside_early_ones():
         assert verdicts([whole, few]) == [verdict] * 2 and whole.ours == pytest.approx(step, abs=0.002)
 
 
-def test_a_rise_that_the_number_of_channels_makes_is_not_there_with_equally_many():
+def test_rise_by_channel_number_vanishes_at_equal_numbers():
+    """A rise that comes from the number of channels vanishes with equal numbers."""
     assert verdicts(history.rise_claims(decade(rising), equal(flat))) == ["agrees", "undecided"]
     rows = history.trend_claims(decade(rising), equal(flat))
     assert {row.verdict for row in rows if "random channels" in row.what} == {"undecided"}
@@ -132,7 +133,8 @@ def test_both_vits_are_asked_for_by_both_pools():
     assert verdicts(history.vit_claims(one_above)) == ["disagrees"] * 2
 
 
-def test_networks_without_labels_and_without_skips_are_no_architectures():
+def test_variants_of_a_network_are_no_architectures():
+    """Networks without labels or without skip connections do not count as architectures."""
     networks = decade(as_they_say, start=start)
     low = {s: network("resnet18 simclr", s, np.full(CALLS, 0.1)) for s in range(3)}
     for table in (history.history_claims, history.vit_claims):

@@ -33,7 +33,8 @@ def maps_of(network: nn.Sequential) -> tuple[torch.Tensor, torch.Tensor]:
     return before, before.relu()
 
 
-def test_one_position_is_the_spatial_pool_and_all_are_the_flattened_map(network):
+def test_one_position_is_spatial_pool_and_all_are_the_map(network):
+    """One position is the spatial pool, and all positions are the flattened map."""
     assert list(scored_maps(network, IMAGES)) == ["1"]
     found = map_scores(network, IMAGES)
     assert list(found["1"]) == [1, 2, 4, None]
@@ -75,7 +76,8 @@ def test_a_dead_call_has_no_clouds():
     assert not clouds_of_call(net, torch.randn(60, 4), 0).image.any()
 
 
-def test_all_channels_are_the_signature_few_are_other_scores_and_one_is_scored_as_by_hand(network):
+def test_channel_subsets_match_signature_and_hand_scores(network):
+    """All channels give the signature, few give other scores, and one is scored as by hand."""
     every = few_channels(network, IMAGES, 12)
     np.testing.assert_allclose(every, np.tile(signature(network, [IMAGES]).scores, (DRAWS, 1)), atol=1e-6)
     few = few_channels(network, IMAGES, 4)
@@ -86,7 +88,8 @@ def test_all_channels_are_the_signature_few_are_other_scores_and_one_is_scored_a
     assert all(np.abs(np.array(ones) - value).min() < 1e-6 for value in few_channels(network, IMAGES, 1)[:, 0])
 
 
-def test_one_random_position_of_a_map_that_is_the_same_everywhere_has_the_score_of_the_average(network):
+def test_random_position_of_a_flat_map_scores_as_average(network):
+    """A random position of a constant map has the score of the average."""
     flat = IMAGES[:, :, :1, :1].expand(-1, -1, 8, 8)
     network[0] = nn.Conv2d(3, 12, 1)
     found = one_position(network, flat)

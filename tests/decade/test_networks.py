@@ -35,7 +35,8 @@ def calls(network: nn.Module, images: Tensor) -> list[Call]:
 
 @pytest.mark.weekly  # builds every original; only a new torchvision can change it
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_network_is_a_small_copy_of_the_original_and_differs_in_nothing_but_the_architecture(name):
+def test_network_is_a_small_copy_of_its_original(name):
+    """A network is a small copy of the original and differs in its architecture alone."""
     network = build(name).train()
     assert 100_000 <= sum(parameter.numel() for parameter in network.parameters()) <= 900_000
     assert all(m.momentum == 0.1 for m in network.modules() if isinstance(m, nn.BatchNorm2d))

@@ -9,7 +9,8 @@ from affscore_study.decade.pictures import PICTURES, other_pictures
 
 
 @pytest.mark.parametrize("kind", PICTURES)
-def test_pictures_are_different_the_same_at_each_call_and_in_their_range(data, kind):
+def test_pictures_are_distinct_and_reproducible(data, kind):
+    """Pictures are distinct, in their range and the same at each call."""
     first = other_pictures(kind, 30, data)
     assert first.shape == (30, 1, 32, 32) and first.dtype == torch.float32
     assert torch.equal(first, other_pictures(kind, 30, data))
@@ -17,7 +18,8 @@ def test_pictures_are_different_the_same_at_each_call_and_in_their_range(data, k
     assert kind == "noise" or (first.min() >= 0 and 128 < first.max() <= 255)
 
 
-def test_shuffled_pictures_have_the_pixels_of_the_validation_images(data):
+def test_shuffled_pictures_keep_their_pixels(data):
+    """Shuffled pictures have the pixels of the validation images, each in an order of its own."""
     shuffled = other_pictures("shuffled", 40, data).flatten(1)
     original = data.validation.images.flatten(1).float()
     assert torch.equal(shuffled.sort(dim=1).values, original.sort(dim=1).values)
@@ -32,7 +34,9 @@ def test_noise_has_the_mean_and_spread_of_the_training_pixels(data):
     assert stats.kstest(pixels[:, 0].flatten()[:2000].numpy(), "norm").pvalue > 1e-3
 
 
-def test_neighbours_are_alike_in_digits_which_are_enlarged_and_in_photographs_only(data):
+def test_neighbouring_pixels_correlate_but_not_in_noise(data):
+    """Neighbouring pixels are alike in enlarged digits and in photographs, but not in noise."""
+
     def smooth(kind: str) -> float:
         pictures = other_pictures(kind, 30, data)
         return float(torch.corrcoef(torch.stack([pictures[..., :-1].flatten(), pictures[..., 1:].flatten()]))[0, 1])

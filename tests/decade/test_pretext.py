@@ -74,7 +74,8 @@ def test_simclr_is_the_loss_of_its_equation(data):
     assert pretext.loss(data.train.images[:n], draws()).item() == pytest.approx(sum(terms) / (2 * n), rel=1e-5)
 
 
-def test_barlow_twins_vanishes_for_equal_views_of_uncorrelated_features(data):
+def test_barlow_twins_loss_vanishes_for_equal_views(data):
+    """The loss of Barlow twins vanishes for equal views of uncorrelated features."""
     n = 64
     waves = torch.stack([torch.cos(2 * math.pi * k * torch.arange(n) / n) for k in range(1, 9)], dim=1)
     for second, loss in ((waves, 0), (waves.flip(1), 8 + 0.005 * 8)):

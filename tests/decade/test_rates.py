@@ -59,7 +59,8 @@ def test_the_rung_of_planted_runs_is_what_was_planted():
     assert found.low < 0 < found.high < FLOOR
 
 
-def test_a_difference_of_accuracy_alone_is_no_rung_at_equal_accuracy():
+def test_accuracy_alone_gives_no_distance_at_equal_accuracy():
+    """A difference of accuracy alone gives no distance at equal accuracy."""
     equal, at_end = (rates.recipe_distances(scattered(0.0, 0.0), equal_accuracy=how) for how in (True, False))
     assert max(map(max, equal.values())) < 1e-12 < 0.005 < np.mean([rate for rate, _ in at_end.values()])
 
@@ -80,7 +81,8 @@ def test_an_accuracy_that_is_never_reached_has_no_score():
     assert rates.at_accuracy(run, 0.1) == 0.5 and rates.at_accuracy(run, 0.9) == 0.7
 
 
-def test_a_rate_that_moves_scores_holds_and_one_that_does_not_fails():
+def test_rate_that_moves_scores_holds_and_other_fails():
+    """A rate that moves the scores holds, and one that does not fails."""
     assert verdicts(recipe.rung_claims(rising(0.05, 0.0))) == ["held", "held"]
     assert verdicts(recipe.rung_claims(rising(0.0, 0.05))) == ["failed", "failed"]
 
@@ -94,7 +96,9 @@ def test_power_grows_with_what_there_is_to_find():
 # ------------------------------------------------------------------------------------------------ the best rate
 
 
-def test_each_network_has_its_own_best_rate_by_the_first_seed_and_others_that_are_as_good():
+def test_best_rate_is_by_the_first_seed_with_ties():
+    """Each network has its own best rate by the first seed, and others within the standard error are as good."""
+
     def of(*ends: tuple[float, int, float]) -> list[RateRun]:
         return [RateRun("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5) for rate, seed, last in ends]
 
@@ -123,7 +127,8 @@ def test_the_rise_of_a_year_is_what_was_planted_at_each_rate():
     assert recipe.rise_by_rate(gentle)[RATES[0]] == 0
 
 
-def test_the_history_has_the_networks_that_were_trained_at_every_rate():
+def test_history_has_networks_trained_at_every_rate():
+    """The history has the networks that were trained at every rate."""
     more = [RateRun("resnet34", rate, 0, 0.9, np.array([0.9]), np.array([0.5]), 0.5) for rate in RATES]
     failed = replace(more[-1], accuracy=0.1)
     assert rates.history_networks(rising(0.0, 0.05) + more[:-1]) == list(FOLLOWED)
@@ -133,8 +138,11 @@ def test_the_history_has_the_networks_that_were_trained_at_every_rate():
     assert counts == ["12", "12", "12", "12", "11"]  # at its own best rate it is there, at the failed one it is not
 
 
-def test_choices_of_rates_are_all_that_validation_cannot_tell_apart():
-    """Two networks have two equal rates, the others one: four choices, the book's among them."""
+def test_choices_of_rates_are_those_validation_cannot_tell():
+    """The choices of rates are all those that validation cannot tell apart.
+
+    Two networks have two equal rates and the others have one, which makes four choices, the book's among them.
+    """
     runs = []
     for run in rising(0.05, 0.03):
         equal = run.name in ("alexnet", "resnet18") and run.rate >= RATES[-2]
@@ -158,7 +166,8 @@ def script():
     return load_script(FOLDER / "rates.py")
 
 
-def test_the_script_has_each_run_once_of_all_networks_of_the_history_and_the_decades_own_not_again(script, tmp_path):
+def test_script_has_each_run_once(script, tmp_path):
+    """The script has each run of the history's networks once, and none that the decade has already."""
     assert {name for name, each in SETTINGS.items() if each.year < 2020} - {"resnet18_no_skips"} == {*FOLLOWED, *OTHERS}
     runs = [(files.network, files.rate, files.seed) for files in script.jobs(tmp_path)]
     assert len(runs) == len(set(runs)) == 3 * 3 * len(FOLLOWED) + 3 * (len(FOLLOWED) - 4) + 3 * len(OTHERS)
@@ -166,13 +175,15 @@ def test_the_script_has_each_run_once_of_all_networks_of_the_history_and_the_dec
         assert len({getattr(files, own) for files in script.jobs(tmp_path)}) == len(runs)
 
 
-def test_on_a_gpu_the_script_has_all_of_part_one_in_files_of_its_own(script, tmp_path):
+def test_gpu_runs_have_files_of_their_own(script, tmp_path):
+    """On a GPU, the script has all runs of part one in files of its own."""
     files = {job.result for job in script.jobs(tmp_path, "cuda")}
     assert len(files) == len(FOLLOWED) * len(RATES) * SEEDS
     assert not files & {job.result for job in script.jobs(tmp_path)}
 
 
-def test_a_run_of_both_devices_is_the_gpus_unless_the_processors_are_asked_for():
+def test_gpu_run_is_preferred_unless_cpu_is_asked_for():
+    """Of two runs the one on the GPU is loaded, unless those of the processor are asked for."""
     with_gpu, without = (load_rates(FOLDER, stored(), {}, gpu=gpu) for gpu in (True, False))
     keys = [(run.name, run.rate, run.seed) for run in with_gpu]
     assert len(keys) == len(set(keys)) and len({run.device for run in with_gpu}) == 2
@@ -196,7 +207,9 @@ def test_a_run_is_stored_and_not_made_again(script, tmp_path, monkeypatch):
     script.main(given)
 
 
-def test_a_loss_that_is_not_finite_is_a_failed_run_and_the_decades_own_runs_join(script, tmp_path, monkeypatch):
+def test_diverged_run_is_stored_as_failed(script, tmp_path, monkeypatch):
+    """A loss that is not finite is a failed run, and the decade's own runs join."""
+
     def diverged(*_, **__):
         raise ValueError("the loss of epoch 1 is not finite; the recipe does not fit this network.")
 
@@ -214,7 +227,8 @@ def test_a_loss_that_is_not_finite_is_a_failed_run_and_the_decades_own_runs_join
     assert np.nanmean(own["vgg11", 0].end) == pytest.approx(own["vgg11", 0].scores[-1])
 
 
-def test_the_rung_of_the_ladder_has_one_signature_a_rate_of_followed_networks():
+def test_ladder_has_one_signature_a_rate():
+    """The ladder has one signature for each rate, of followed networks alone."""
     give = rates.other_rates(load_rates(FOLDER, stored(), {}))
     for network in (stored()[name][0] for name in ("alexnet", "googlenet")):
         assert [len(scores) for scores in give(network)] == [len(network.end.calls)] * len(RATES)

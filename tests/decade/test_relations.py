@@ -25,8 +25,11 @@ def size(name: str) -> int:
 
 
 @pytest.mark.parametrize(("accuracy", "told"), [(level, ["agrees", "held"]), (size, ["disagrees", "not shown"])])
-def test_an_accuracy_that_follows_the_mean_score_is_told_and_one_that_follows_the_size_is_not(accuracy, told):
-    """That shuffles do as well shows nothing."""
+def test_accuracy_that_follows_the_score_is_told(accuracy, told):
+    """An accuracy that follows the mean score is told, and one that follows the size is not.
+
+    A correlation that shuffled values reach as well shows nothing.
+    """
     networks = {name: {s: replace(each, accuracy=accuracy(name), parameters=size(name)) for s, each in seeds.items()}
                 for name, seeds in decade(levels).items()}  # fmt: skip
     rows = relations.accuracy_claims(networks, draws=200)

@@ -132,8 +132,11 @@ def compared(networks, size: float):
     return networks
 
 
-def test_scores_are_concentrated_only_if_the_other_measures_spread_more():
-    """Three seeds of a task are not three results: with equal seeds the interval is as wide as with one each."""
+def test_concentration_needs_other_measures_to_spread_more():
+    """Scores are concentrated only if the other measures spread more.
+
+    Three seeds of a task are not three results: with equal seeds the interval is as wide as with one each.
+    """
     rows = robustness.spread_of_tasks_claims(compared(tasks(0.0005, 5e-6), 0.01))
     assert [row.source for row in rows] == ["CVPR 2025, Table 3"] * 5 and rows[1].verdict == "agrees"
     spread = robustness.spread_of_tasks_claims(compared(tasks(0.05, 5e-4), 1e-5))

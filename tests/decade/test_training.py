@@ -20,8 +20,11 @@ from affscore_book.kit.training import Images, accuracy, load_weights
 # ------------------------------------------------------------------------------------------------ the training
 
 
-def test_a_stopped_training_goes_on_with_the_same_bits_and_refuses_the_checkpoint_of_another(data, tmp_path):
-    """Two steps an epoch: stopped in the first epoch, at the end of the second before its checkpoint, in the third."""
+def test_stopped_training_resumes_bit_for_bit(data, tmp_path):
+    """A stopped training resumes bit for bit and refuses the checkpoint of another run.
+
+    Of two steps an epoch it stops in the first epoch, at the end of the second before its checkpoint, and in the third.
+    """
     unbroken, settings = build("vgg11_bn"), {"epochs": 3, "seed": 4}
     history = fit_recipe(unbroken, data, **settings)
     for stop in (1, 4, 5):
@@ -45,7 +48,8 @@ def test_a_stopped_training_goes_on_with_the_same_bits_and_refuses_the_checkpoin
             fit_recipe(resumed, data, **settings | other, checkpoint=file)
 
 
-def test_a_training_learns_and_its_order_and_augmentation_come_from_the_seed(data):
+def test_training_learns_and_depends_on_its_seed(data):
+    """A training learns, and its order and augmentation come from the seed."""
     network = build("resnet18")
     losses = [epoch["loss"] for epoch in fit_recipe(network, data, epochs=4, seed=0)]
     assert losses[-1] < 0.5 * losses[0] and not network.training
@@ -125,7 +129,8 @@ def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_pat
     assert set(found["sizes"]) == {8, 20} and not np.isnan(found["sizes"][20]["std"]).any()
 
 
-def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script, data, tmp_path, monkeypatch):
+def test_network_without_labels_is_judged_by_its_last_layer(script, data, tmp_path, monkeypatch):
+    """A network is trained without labels and judged by its last layer."""
     images = data.train.images
     data = replace(data, train=Images(images, torch.arange(len(images)) % 10))  # one label for each output
     monkeypatch.setattr("affscore_study.decade.options.colour_data", lambda root: data)
@@ -142,7 +147,8 @@ def test_a_network_is_taught_without_labels_and_judged_by_its_last_layer(script,
 # ------------------------------------------------------------------------------------------- what is stored
 
 
-def test_every_stored_network_reaches_the_floor_and_keeps_it_in_half_precision():
+def test_stored_networks_reach_the_floor_in_half_precision():
+    """Every stored network reaches the floor of its family and keeps its accuracy in half precision."""
     for file in sorted((FOLDER / "results").glob("*.json")):
         result = json.loads(file.read_text(encoding="utf-8"))
         assert file.stem == f"{result['network']}-{result['seed']}".replace(" ", "-")

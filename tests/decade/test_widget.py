@@ -62,7 +62,8 @@ def test_the_page_computes_what_python_computes_of_a_history(node):
     assert scores[0] == pytest.approx(expected, abs=1e-3) and math.isnan(scores[2])  # all starts are alike
 
 
-def test_the_raw_start_is_a_choice_of_its_own_and_the_start_where_there_is_no_other():
+def test_raw_start_is_a_choice_of_its_own():
+    """The raw start is a view of its own, and a network without one has no score in it."""
     widget, without = history_chart(RAW), history_chart(NETWORKS)
     assert math.isnan(widget.score())
     widget.view = without.view = "raw start"

@@ -13,7 +13,8 @@ def path(look, truth):
     return re.findall(rf'<path class="{look}"[^>]* d="([^"]*)"', svg)[-1]
 
 
-def test_intervals_that_hold_the_truth_look_unlike_those_that_miss_it():
+def test_intervals_that_hold_the_truth_look_different():
+    """Intervals that hold the truth are drawn unlike those that miss it."""
     assert path("curve", truth=1.0) and path("curve", truth=1.0) == path("image-line", truth=4.0)
     assert not path("image-line", truth=1.0) and not path("curve", truth=4.0)
 

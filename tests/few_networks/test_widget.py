@@ -19,7 +19,8 @@ def test_students_interval_is_that_of_the_book():
         np.testing.assert_allclose(ends, student_interval(study)[1:])
 
 
-def test_the_values_are_drawn_around_the_truth_with_a_deviation_of_1():
+def test_values_are_normal_around_the_truth():
+    """The values are drawn from a normal distribution around the truth with a standard deviation of 1."""
     drawn = values().ravel()
     assert abs(drawn.mean() - TRUTH) < 3 / np.sqrt(drawn.size)
     assert stats.kstest(drawn - TRUTH, "norm").pvalue > 0.01

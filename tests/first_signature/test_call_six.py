@@ -11,7 +11,8 @@ from affscore_book.first_signature.twins import pooled_clouds
 STORED = Path(__file__).resolve().parents[2] / "book/data/first_signature/call_six.npz"
 
 
-def test_the_stored_call_is_that_of_the_network_on_the_first_crops():
+def test_stored_call_is_that_of_the_first_crops():
+    """The stored call is that of the network on the first crops."""
     net = load_model("efficientnet_lite0")
     crops = next(iter(load_dataset("photographs", preprocess=net.preprocess, batch_size=8, seed=1)))
     with np.load(STORED) as stored:

@@ -7,7 +7,8 @@ from affscore_study.first_signature.claims import before_and_after, not_run
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
 
-def test_training_widens_the_spread_in_every_batch_and_not_the_median():
+def test_training_widens_the_spread_in_every_batch():
+    """Training widens the spread in every batch and does not widen the median."""
     assert [row["verdict"] for row in not_run().rows()] == ["not run here"]  # of networks that are not here
     rows = before_and_after(STORED).rows()
     assert [row["batch"] for row in rows] == [64, 128]

@@ -41,8 +41,8 @@ def test_the_row_with_channel_control_can_go_either_way(vits, with_50, verdict):
     assert channel_gap(few(with_50)).mean == pytest.approx(np.mean(with_50) - 0.705)
 
 
-def test_stored_scores_with_all_channels_are_those_of_the_signatures():
-    """First batch of both."""
+def test_stored_scores_of_all_channels_match_signatures():
+    """The stored scores of the first batch with all channels are those of the signatures."""
     spatial, trailing = before_training(FOLDER), before_training(FOLDER, pool="trailing")
     for path in (FOLDER / "channels").glob("*.json"):
         if "." in path.stem:
@@ -61,7 +61,8 @@ def test_stored_scores_with_all_channels_are_those_of_the_signatures():
     assert len(channel_medians(FOLDER)) == 7, "one draw a network, and of ViT and MNASNet only"
 
 
-def test_medians_skip_dead_calls_and_the_table_falls_back_on_the_equal_pool(tmp_path):
+def test_medians_skip_dead_calls_and_fall_back_on_equal_pool(tmp_path):
+    """Medians skip dead calls, and the table falls back on the pool that is stored if both are equal."""
     with pytest.raises(FileNotFoundError, match="no scores with fewer channels"):
         channel_medians(tmp_path)
     (tmp_path / "channels").mkdir()

@@ -69,7 +69,8 @@ RISING = [np.linspace(0.7, 0.99 - 0.001 * i, 15)[np.r_[0:10, 10 + i, 10:15]] for
 FALLING = [row[::-1] - 0.001 * i for i, row in enumerate(RISING)]
 
 
-def test_the_start_of_vgg16_can_disagree_and_the_number_of_channels_can_decide():
+def test_start_of_vgg16_may_disagree_or_depend_on_channels():
+    """The claim on the start of VGG-16 can disagree, and the number of channels can decide it."""
     assert verdicts(start_claims(draws(*RISING))) == ["agrees"] * 4
     assert verdicts(start_claims(draws(*FALLING))) == ["disagrees"] * 4
     assert verdicts(start_claims(draws(*RISING, few=FALLING))) == ["depends on the number of channels"] * 4
@@ -102,8 +103,11 @@ def test_our_own_hypotheses_can_fail(monkeypatch, block_network):
     assert said(0.1)[:3] == ["failed", "failed", "held"]
 
 
-def test_deeper_networks_can_be_more_or_less_linear_than_one_with_norm_and_the_unit_is_the_architecture(monkeypatch):
-    """Three architectures that part do not decide, however many seeds agree in each."""
+def test_deeper_networks_are_compared_by_architecture(monkeypatch):
+    """Deeper networks may be more or less linear than one with normalisation, and each architecture counts once.
+
+    Three architectures that part do not decide, however many seeds agree in each.
+    """
     monkeypatch.setattr(module, "statistic", lambda number, network: network)  # a network is its mean score here
 
     def claim(levels):

@@ -16,14 +16,16 @@ def two():
     return {"red": Image.new("RGB", (60, 40), "red"), "blue": Image.new("RGB", (40, 60), "blue")}
 
 
-def test_photographs_take_turns_and_a_crop_depends_on_its_number_alone(two):
+def test_photographs_alternate_and_crops_depend_on_number(two):
+    """Photographs take turns, and a crop depends on its number alone."""
     every = crops(two, small, 6, seed=1)
     assert every[::2, 0].eq(255).all() and every[1::2, 2].eq(255).all()
     torch.testing.assert_close(crops(two, small, 4, seed=1), every[:4])
     assert not torch.equal(crops(two, small, 6, seed=2), every)
 
 
-def test_large_photographs_are_made_smaller_and_every_one_has_a_licence(tmp_path):
+def test_large_photographs_are_reduced_and_have_a_licence(tmp_path):
+    """Large photographs are made smaller, and every one has a licence."""
     assert len(pictures(None)) == 10  # without any package of Debian
     with pytest.raises(FileNotFoundError, match="apt-get install mate-backgrounds"):
         pictures(tmp_path)

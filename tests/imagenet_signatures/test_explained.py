@@ -53,8 +53,11 @@ def test_a_table_of_shares_has_intervals_where_there_are_pairs():
     assert 0.2 < low < 0.4 < high < 0.6
 
 
-def test_stored_comparisons_never_pair_a_network_with_its_own_seed():
-    """Both shares of a network are over pairs of different seeds; the Lites stand alone."""
+def test_stored_comparisons_never_pair_equal_seeds():
+    """The stored comparisons never pair a network with its own seed.
+
+    Both shares of a network are over pairs of different seeds; the Lites stand alone.
+    """
     for each in comparisons(FOLDER):
         several = each.network in ("resnet20", "plain20")
         assert np.isfinite(each.pairs).sum() == (12 if several else 1)
@@ -62,7 +65,8 @@ def test_stored_comparisons_never_pair_a_network_with_its_own_seed():
         assert np.isnan(np.diag(each.pairs)).all() == several
 
 
-def test_the_gap_of_a_family_is_welchs_against_the_lowest_other_with_several_networks():
+def test_family_gap_is_welchs_against_the_lowest_other():
+    """The gap of a family is Welch's, against the lowest other family of several networks."""
     nets = {"vgg11": 0.5, "vgg13": 0.7, "vgg16": 0.6, "vit_b_16": 0.3, "vit_b_32": 0.35, "alexnet": 0.1,
             "resnet18": 0.8, "resnet34": 0.9}  # fmt: skip
     signatures = {name: made([value - 0.01, value, value + 0.1]) for name, value in nets.items()}

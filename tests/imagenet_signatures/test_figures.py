@@ -42,7 +42,8 @@ def test_families_are_named_once_and_parted():
     assert panel.get_yticks().tolist() == [0, 1.5, 3.5] and len(panel.lines) == 4
 
 
-def test_the_papers_history_is_drawn_by_pool_and_only_from_results():
+def test_papers_history_is_drawn_from_results_by_pool():
+    """The history of the paper is drawn by pool, and only from results."""
     study_figures.plot_paper(None)
     assert not plt.get_fignums()
     pools = {pool: {name: published(name, rows, "AlexNet_Weights.IMAGENET1K_V1") for name in ("vgg11", "alexnet")}

@@ -98,7 +98,8 @@ def test_the_page_on_full_scale_runs_repeats_the_table(measured):
     assert "never been made on a GPU" in page and "80 s for one image" in repr(measured._replace(forward=80.0))
 
 
-def test_the_seconds_on_a_gpu_lie_within_the_estimate_for_the_networks_that_were_timed(measured):
+def test_gpu_seconds_lie_within_the_estimate(measured):
+    """The seconds on a GPU lie within the estimate for the networks that were timed."""
     content = json.loads((FOLDER / "gpu" / "cost.json").read_text())
     found = read_timed(FOLDER)
     least, most = found.estimate

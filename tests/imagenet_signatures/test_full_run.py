@@ -83,7 +83,8 @@ def test_a_run_in_pieces_is_measured_packed_and_installed(world, tmp_path, capsy
     assert repr(results).startswith("2 of 2 pretrained networks on imagenette, 2 batches of 4, by cpu")
 
 
-def test_an_unfinished_file_under_the_name_of_a_finished_one_is_not_packed(tmp_path):
+def test_unfinished_file_with_a_final_name_is_not_packed(tmp_path):
+    """An unfinished file under the name of a finished one is not packed."""
     for name, about in (("mnasnet0_5", {"unfinished_of": 7}), ("mnasnet0_75", {})):
         start = Signature.load(FOLDER / f"{name}.calibrated0.photographs.64.spatial.json")
         asked = {"request": {"dataset": {}}, "device": "cpu", "versions": {}}

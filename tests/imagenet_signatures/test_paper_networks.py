@@ -31,7 +31,8 @@ def test_a_part_computed_again_agrees_with_what_is_stored(script):
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, script):
+def test_stored_files_name_their_origin(path, script):
+    """The stored files are those of the script and say where they come from."""
     name, state, data, draw = path.stem.split(".")
     found = Signature.load(path)
     about = found.provenance
@@ -42,7 +43,8 @@ def test_stored_files_are_of_the_script_and_say_where_they_come_from(path, scrip
     assert np.all(found.scores < found.companions["twin"] + 0.01)
 
 
-def test_everything_of_the_plan_is_stored_and_draws_are_of_other_crops(script, draws):
+def test_plan_is_stored_in_full_and_draws_differ(script, draws):
+    """Everything in the plan is stored, and each draw is of other crops."""
     stored = {tuple(path.stem.split(".")) for path in FILES}
     assert stored == {(name, state, data, str(draw)) for name, state, data, draw in script.ORDER}
     for name in PAPER_NETWORKS:
@@ -68,7 +70,8 @@ def test_each_network_has_its_first_row_and_those_of_other_crops():
     assert len(rows) == sum(not path.stem.endswith(again) for path in FILES)
 
 
-def test_the_input_of_each_network_is_the_one_that_fits_and_a_signature_takes_longer_than_a_forward_pass(draws):
+def test_input_fits_each_network_and_signature_takes_longer(draws):
+    """Each network has the input that fits, and a signature takes longer than a forward pass."""
     _, statistics, _ = module.input_tables(FOLDER)
     for row in statistics.rows():
         assert (0.5 < row["spread ratio"] < 2) == (row["input"] == "in [0, 1]")
@@ -76,7 +79,8 @@ def test_the_input_of_each_network_is_the_one_that_fits_and_a_signature_takes_lo
 
 
 @pytest.mark.parametrize("state", ["trained", "calibrated"])
-def test_the_control_of_width_repeats_the_stored_scores_and_changes_wide_calls_alone(state):
+def test_width_control_changes_wide_calls_only(state):
+    """The control of width repeats the stored scores and changes only the wide calls."""
     found = module.equal_width_scores(FOLDER, state)
     stored = Signature.load(FOLDER / "paper" / f"resnet152.{state}.photographs.0.json")
     np.testing.assert_allclose(found["all"], stored.mean, atol=1e-3)

@@ -69,7 +69,9 @@ def test_a_separation_can_be_missing_and_draws_can_disagree(pairs, quick):
     assert seen("after the additions, ResNet-152 − ResNet-50", deeper) == ("not seen", pytest.approx(-0.1))
 
 
-def test_what_one_network_or_one_width_shows_decides_only_if_the_others_say_the_same(pairs, quick):
+def test_one_network_or_width_decides_only_if_others_agree(pairs, quick):
+    """What one network or one width shows decides only if the others say the same."""
+
     def said(last, less, width):
         levels = {"resnet152": last, "resnet50": less}
         made = {name: Pair(flat(pairs[name].trained, 0.8, level), pairs[name].start) for name, level in levels.items()}
@@ -83,7 +85,8 @@ def test_what_one_network_or_one_width_shows_decides_only_if_the_others_say_the_
     assert said(0.98, 0.98, 0.9) == said(0.98, 0.9, 0.98) == on
 
 
-def test_every_row_says_that_one_network_decides_and_which_were_trained_on(pairs, quick):
+def test_every_row_says_that_one_network_decides(pairs, quick):
+    """Every row says that one network decides, and which networks were trained on for another task."""
     every = [*rows([pairs]).values(), *module.table_2_claims([pairs], module.by_name(pairs))]
     assert all(module.ONE in claim.what and claim.seen for claim in every)
     for what in (claim.what for claim in every):
@@ -123,7 +126,8 @@ def test_correlations_are_judged_by_the_printed_ones(pairs, monkeypatch):
         assert [claim.verdict for claim in found if claim.what.startswith("VGG-16")] == [verdict] * 5
 
 
-def test_each_row_is_in_the_ledger_with_the_same_verdict_and_no_rule_takes_everything(quick):
+def test_rows_are_in_the_ledger_and_rules_reject_some(quick):
+    """Each row is in the ledger with the same verdict, and no rule accepts everything."""
     draws, varied = [paper_networks(FOLDER, draw) for draw in range(CROP_DRAWS)], varied_networks(FOLDER)
     every, claims = module.seen_in(draws, varied).rows(), rows(draws, varied)
     assert len(every) > 30
@@ -137,7 +141,8 @@ def test_each_row_is_in_the_ledger_with_the_same_verdict_and_no_rule_takes_every
         assert low < high and not (np.isinf(low) and np.isinf(high))
 
 
-def test_a_lead_is_over_the_strongest_other_with_the_sign_of_the_paper(pairs):
+def test_lead_is_over_the_strongest_other_measure(pairs):
+    """A lead is over the strongest other measure, with the sign of the paper."""
     found = pairs["resnet152"].trained
     row = companion_correlations({"": found}).row("")
     others = [abs(row[name]) for name in ("CKA", "norm", "entropy", "R2 held out")]

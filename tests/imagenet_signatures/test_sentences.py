@@ -66,7 +66,8 @@ def verdict(results, what):
     return sentences._claim(sentence, results).verdict
 
 
-def test_without_results_every_row_says_what_it_needs_and_where_it_stands():
+def test_rows_without_results_name_what_they_need():
+    """Without results every row says what it needs and where it stands in its source."""
     rows = paper_claims(None)
     assert {claim.verdict for claim in rows} == {"not run here"} and len({claim.what for claim in rows}) == len(rows)
     assert all(claim.needs and re.match(r"(CVPR 2025|slides), ", claim.source) for claim in rows)

@@ -25,8 +25,11 @@ from affscore_study.imagenet_signatures.seen import trained_correlations
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 
 
-def test_the_last_call_of_a_block_is_found_with_two_modules_or_one(block_network):
-    """The book's ResNet20 has a module for each call; torchvision's blocks call one module twice or three times."""
+def test_last_call_of_a_block_is_found(block_network):
+    """The last call of a block is found whether the block has several modules or one.
+
+    The book's ResNet20 has a module for each call; torchvision's blocks call one module twice or three times.
+    """
     assert [at.tolist() for at in places(block_network([0.5] * 5)).values()] == [
         [False, True, False, True, False], [False, False, True, False, True],
     ]  # fmt: skip
@@ -48,7 +51,8 @@ def test_a_planted_gap_is_found_and_swapping_the_calls_turns_it(block_network):
     assert skip_gap(turned).mean == pytest.approx(-0.21)
 
 
-def test_a_planted_widening_is_found_and_a_network_that_keeps_its_gap_has_none(block_network):
+def test_planted_widening_is_found_and_equal_gaps_have_none(block_network):
+    """A planted widening is found, and a network that keeps its gap has none."""
     start = {i: block_network([0.1, 0.5, 0.7 + 0.02 * i]) for i in range(3)}
     wider = {i: block_network([0.1, 0.4, 0.7 + 0.03 * i]) for i in range(3)}
     assert widening(start, wider) == pytest.approx(student_interval([0.1, 0.11, 0.12]))
@@ -63,7 +67,8 @@ def test_relatives_are_counted_together():
     assert [len(set(map(group, names))) for group in TRAINED.values()] == [4, 3, 2]
 
 
-def test_a_measure_without_a_number_is_left_out_and_the_strongest_may_be_negative():
+def test_undefined_measure_is_left_out_and_sign_may_be_either():
+    """A measure without a number is left out, and the strongest one may be negative."""
     columns = {"CKA": [0.15, 0.151, math.nan], "norm": [-0.4, -0.6, -0.5]}
     table = Table({"model": ["a, seed 0", "b, seed 0", "c, seed 0"]} | columns)
     assert strongest_measure(table, ["CKA"], TRAINED["kinds"])[1] == pytest.approx(student_interval([0.15, 0.151]))

@@ -42,7 +42,8 @@ def line_of(picture, look):
     return re.search(rf'<path class="{look}" d="([^"]*)"', picture)[1]
 
 
-def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(widget, signatures):
+def test_widget_scores_are_medians_by_pool(widget, signatures):
+    """The scores are the medians of the signatures by the pool that is chosen."""
     for pool, networks in signatures.items():
         for name, signature in networks.items():
             shown = again(widget, pool=pool, selected=name)
@@ -58,7 +59,8 @@ def test_scores_are_the_medians_of_the_signatures_by_the_pool_that_is_chosen(wid
     assert moves == [0, len(twice)]
 
 
-def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatures):
+def test_text_tells_what_each_pool_keeps(signatures):
+    """The text says what each pool keeps and that nothing was trained."""
     tokens = {name: each for name, each in signatures["trailing"].items() if name == "vit_b_32"}
     call = tokens["vit_b_32"].calls[0]
     object.__setattr__(call, "shape", (50, 3072))
@@ -72,7 +74,8 @@ def test_the_text_says_what_each_pool_keeps_and_that_nothing_was_trained(signatu
     assert math.isnan(pool_switch(dead, dead).score()) and "no network to show" in PoolSwitch().picture()
 
 
-def test_javascript_computes_and_chooses_as_python_does(widget, node):
+def test_javascript_agrees_with_python(widget, node):
+    """JavaScript computes and chooses as Python does."""
     states = [again(widget, pool=pool, selected=name) for pool, name in STATES]
     found = node(
         widget._esm,
@@ -84,7 +87,8 @@ def test_javascript_computes_and_chooses_as_python_does(widget, node):
     assert len({name for _, name in found}) == 2
 
 
-def test_families_are_named_at_their_middle_and_the_axis_leaves_room_for_it(widget, node):
+def test_families_are_named_at_their_middle(widget, node):
+    """A family is named at the middle of its networks, and the axis leaves room for the names."""
     assert node(widget._esm, "(m, models) => m.families(models)", widget.models) == [["VGG", 2.0], ["ViT", 6.0]]
     for room in (0, 2):
         low = node(widget._esm, f"(m, values) => m.floor([...values, NaN], {room})", [0.73, 0.4, 0.98])
@@ -102,7 +106,8 @@ def walked(walk, **changes):
     return BlockWalk(**(walk.state() | changes))
 
 
-def test_blocks_that_are_highest_behind_the_addition_are_counted_up_to_the_one_shown():
+def test_highest_blocks_are_counted_up_to_the_one_shown():
+    """The blocks that are highest behind the addition are counted up to the one that is shown."""
     up, down = [0.5, 0.6, 0.9], [0.5, 0.95, 0.9]
     walk = BlockWalk(trained=[0.7, *up, *down, *up], start=[0.5] * 10)
     assert [walked(walk, block=block).highest() for block in range(4)] == [0, 1, 1, 2]
@@ -121,7 +126,8 @@ def test_javascript_walks_as_python_does(walk, node):
         assert [walked(walk, block=block, weights=weights).score() for block in range(8)] == scores[::3]
 
 
-def test_the_still_picture_has_every_call_and_the_block_and_other_blocks_are_refused(walk, block_network):
+def test_still_picture_has_every_call_and_unequal_blocks_fail(walk, block_network):
+    """The still picture has every call and the block, and blocks of another shape are refused."""
     picture = walked(walk, block=2).picture()
     strokes = re.findall(r'<path class="image-line inside" d="([^"]*)"', picture)  # a cross has two
     assert picture.count('class="input-dot"') == 7 and [line.count("M") / 2 for line in strokes] == [1 + 2 * 7, 2]

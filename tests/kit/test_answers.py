@@ -79,7 +79,8 @@ def test_a_number_that_is_not_whole_is_none():
     assert wholes(np.array([[1.0, 2.0]])) == (1, 2)
 
 
-def test_functions_objects_and_dictionaries_are_told_from_other_things():
+def test_answer_forms_tell_functions_and_dictionaries_apart():
+    """Functions, objects and dictionaries are told apart from other answers, and errors describe the answer."""
     assert function(print) is print and instance(int)(3) == 3 and mapping(whole)({"a": 2.0}) == {"a": 2}
     for form, answer, says in (
         (function, "relu", "the text 'relu'; it should be a function"),

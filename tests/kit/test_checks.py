@@ -6,7 +6,8 @@ from affscore_book.kit.checks import hint_after, report
 
 
 @pytest.mark.parametrize("allowed", [0, 2])
-def test_the_hint_comes_after_the_allowed_failures_of_each_exercise(capsys, allowed):
+def test_hint_comes_after_the_allowed_failures(capsys, allowed):
+    """The hint comes after the allowed number of failures, counted for each exercise."""
     hint_after(allowed)
     for exercise in ("one", "two"):
         for _ in range(allowed + 1):

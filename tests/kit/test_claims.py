@@ -15,7 +15,8 @@ GAP = {"what": "gap", "source": "paper", "theirs": "> 0", "ours": 1.0, "accept":
     [(0.55, True), (0.6, True), (0.65, True), (0.5499, False), (0.6501, False), (-0.6, False), (math.nan, False),
      (math.inf, False), (-math.inf, False)],
 )  # fmt: skip
-def test_a_range_holds_its_ends_and_no_nan_and_each_kind_of_claim_has_its_words(ours, holds):
+def test_range_is_closed_and_each_kind_has_its_verdicts(ours, holds):
+    """A range includes its ends and no NaN, and each kind of claim has its own verdicts."""
     for kind, words in (
         ("source", ("disagrees", "agrees")),
         ("untrained", ("not there before training", "there before training")),
@@ -27,7 +28,8 @@ def test_a_range_holds_its_ends_and_no_nan_and_each_kind_of_claim_has_its_words(
     assert near(0.6, 0.05) == pytest.approx((0.55, 0.65))
 
 
-def test_a_table_shows_verdicts_and_what_a_measurement_needs_and_keeps_its_rows_for_the_ledger():
+def test_table_shows_verdicts_and_keeps_rows_for_the_ledger():
+    """A table shows verdicts and what a measurement needs, and it keeps its rows for the ledger."""
     table = ClaimTable(
         [
             Claim("a < b", "paper", "> 0", 0.71234, (0, 1), kind="own"),
@@ -102,7 +104,8 @@ def row(ours: float, spread: float | None = None) -> Claim:
         ([row(1.0, 0.5), row(-1.0, 0.5), row(0.2, 0.5)], ["depends on the start"] * 2 + ["undecided"]),
     ],
 )
-def test_a_convention_that_decides_is_the_verdict_and_an_undecided_reading_is_no_opposite(readings, says):
+def test_verdict_follows_conventions_that_disagree(readings, says):
+    """Accepted and rejected readings make the verdict name the convention; undecided ones contradict none."""
     rows = side_by_side("the start", dict(zip("abc", readings, strict=False)))
     assert [row.what for row in rows] == ["gap (a)", "gap (b)", "gap (c)"][: len(rows)]
     assert [row.verdict for row in rows] == says

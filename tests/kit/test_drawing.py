@@ -17,7 +17,8 @@ def test_a_notebook_shows_the_panels_and_names_their_number():
 
 
 @pytest.mark.parametrize("points", [POINTS, POINTS[:, ::-1], POINTS * 1e-6, POINTS[:1]])
-def test_the_plane_has_one_unit_on_both_axes_and_holds_all_points(points):
+def test_plane_has_one_unit_and_holds_all_points(points):
+    """Both axes of the plane have the same unit, and it holds all points."""
     panel = plane("", [points])
     across = (panel.right - panel.left) / (panel.xlim[1] - panel.xlim[0])
     up = (panel.bottom - panel.top) / (panel.ylim[1] - panel.ylim[0])
@@ -34,7 +35,8 @@ def test_curves_are_named_and_go_through_their_points():
     assert ">a</text>" in text and ">b</text>" in text
 
 
-def test_logarithmic_axes_have_powers_of_ten_and_make_a_power_law_a_straight_line():
+def test_power_law_is_straight_on_logarithmic_axes():
+    """Logarithmic axes are labelled with powers of ten, and a power law is a straight line on them."""
     x = np.logspace(-10, 0, 3)
     panel = curves("", x, {"law": x**2}, xlabel="x", logarithmic=True)
     assert ">10⁻¹⁰</text>" in panel.svg() and ">10⁻²⁰</text>" in panel.svg()

@@ -30,7 +30,8 @@ class Shared(nn.Module):
         return self.relu(self.relu(x) - 1)
 
 
-def test_layer_outputs_are_what_the_layers_give_also_where_later_ones_work_in_place():
+def test_layer_outputs_survive_later_in_place_layers():
+    """The outputs of a layer are its own, even if a later layer works in place."""
     network = nn.Sequential(OrderedDict(conv=nn.Conv2d(1, 3, 3), relu=nn.ReLU(inplace=True), pool=nn.MaxPool2d(2)))
     images = torch.randn(7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     found = layer_outputs(network, ["pool", "conv"], images, batch_size=3)
@@ -49,7 +50,8 @@ def test_layer_outputs_are_what_the_layers_give_also_where_later_ones_work_in_pl
         (["lost"], "'lost' did not run"),
     ],
 )
-def test_layers_that_give_no_single_output_are_named_and_keep_no_hook(layers, text):
+def test_layers_without_one_output_are_named(layers, text):
+    """A layer that gives no single output is named in the error, and no hook is left behind."""
     network = Shared()
     with pytest.raises(ValueError, match=text):
         layer_outputs(network, layers, torch.ones(2, 3))

@@ -28,7 +28,8 @@ class Reader:
         return shown
 
 
-def test_what_a_cell_needs_runs_before_it_in_the_order_of_the_page():
+def test_cells_that_a_cell_needs_run_first_in_order():
+    """The cells that a cell needs run before it, in the order of the page."""
     reader = Reader(PAGE)
     assert reader.press("e") == [("text", "12\n")] and reader.ran == ["a", "b", "c", "d", "e"]
 
@@ -62,7 +63,8 @@ def test_a_cell_that_ran_since_is_used_by_what_follows():
     assert reader.press("e") == [("text", "22\n")] and reader.ran == ["d", "e"]
 
 
-def test_a_name_is_that_of_the_last_cell_above_and_not_of_one_below():
+def test_name_is_bound_by_the_last_cell_above():
+    """A name is bound by the last cell above that binds it, not by one below."""
     reader = Reader(PAGE)
     reader.press("e")
     reader.cells["f"] = "y"
@@ -71,7 +73,8 @@ def test_a_name_is_that_of_the_last_cell_above_and_not_of_one_below():
     assert reader.session.names["y"] == 2
 
 
-def test_a_cell_that_reads_and_binds_a_name_starts_from_the_cell_above():
+def test_cell_that_rebinds_a_name_starts_from_above():
+    """A cell that reads and binds a name starts from the value of the cell above."""
     reader = Reader({"a": "n = 0", "b": "n = n + 1", "c": "n"})
     for _ in range(2):
         reader.press("b")
@@ -131,14 +134,16 @@ def test_a_long_output_is_cut():
     assert sum(len(text) for _, text in shown) < LONGEST + 100 and "20,000 characters" in shown[-1][1]
 
 
-def test_a_broken_cell_above_shows_its_error_and_no_older_value_is_used():
+def test_broken_cell_shows_its_error_and_hides_old_values():
+    """A broken cell above shows its error, and no older value is used."""
     reader = Reader({"a": "x = 1", "b": "print(x)"})
     reader.press("b")
     reader.cells["a"] = "x = 5)"
     assert reader.press("b")[0][0] == "error" and reader.ran == ["a", "b"]
 
 
-def test_what_a_cell_bound_before_its_error_is_not_taken_for_that_of_another():
+def test_value_bound_before_an_error_is_not_reused():
+    """A value that a cell bound before its error is not taken for that of another cell."""
     reader = Reader({"a": "x = 1", "d": "print(x)", "b": "x = 2\n1 / 0"})
     for cell in ("d", "b", "d"):
         shown = reader.press(cell)
@@ -162,7 +167,8 @@ def test_a_class_is_shown_as_itself():
     assert Reader({"a": "class T:\n    def _repr_html_(self): return ''\nT"}).press("a")[0][0] == "text"
 
 
-def test_an_output_depends_on_the_texts_that_its_cell_needs_and_on_no_other():
+def test_output_depends_only_on_the_cells_it_needs():
+    """An output depends on the texts of the cells that it needs and on no others."""
     before = texts_behind(PAGE)
     after = texts_behind(PAGE | {"b": "y = 5"})
     assert {cell for cell in PAGE if before[cell] != after[cell]} == {"b", "d", "e"}

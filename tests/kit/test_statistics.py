@@ -22,7 +22,8 @@ def test_equal_values_do_not_tell_how_sure_their_mean_is(values):
         assert found.mean == pytest.approx(values[0]) and np.isnan(found.low) and np.isnan(found.high)
 
 
-def test_leaving_out_networks_or_families_of_equal_size_a_mean_has_students_interval():
+def test_jackknife_of_a_mean_is_students_interval():
+    """Leaving out networks, or families of equal size, gives a mean Student's interval."""
     values = np.random.default_rng(0).normal(size=(5, 3))
     found = leaving_out(lambda kept: float(values.ravel()[kept].mean()), 15, np.repeat(list("abcde"), 3))
     assert found == pytest.approx(student_interval(values.mean(axis=1)))
@@ -36,7 +37,8 @@ def test_too_few_values_are_refused(values):
         student_interval(values)
 
 
-def test_pairs_without_a_record_do_not_count_and_two_networks_give_no_interval():
+def test_missing_pairs_and_two_networks():
+    """Pairs without a record do not count, and two networks give no interval."""
     table = np.full((4, 4), np.nan)
     for i, value in enumerate([1.0, 2.0, 3.0, 6.0]):
         table[i, (i + 1) % 4] = value
@@ -46,8 +48,11 @@ def test_pairs_without_a_record_do_not_count_and_two_networks_give_no_interval()
     assert found.mean == 2 and np.isnan(found.low) and np.isnan(found.high)
 
 
-def test_the_interval_over_pairs_covers_the_truth_as_often_as_it_says():
-    """Each network has an effect of its own, as a bottom and as a top: pairs are not independent."""
+def test_interval_over_pairs_has_its_coverage():
+    """The interval over pairs covers the truth as often as it says.
+
+    Each network has an effect of its own, as a bottom and as a top: pairs are not independent.
+    """
     generator, inside = np.random.default_rng(0), []
     for _ in range(400):
         effects = generator.normal(size=4)

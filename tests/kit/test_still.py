@@ -47,7 +47,8 @@ def test_looks_hold_only_inside_what_the_style_sheet_names():
     assert "opacity" not in drawn('for (const on of [true, false]) figure.classList.toggle("affscore-idle", on);')
 
 
-def test_controls_and_what_is_hidden_or_only_operated_are_left_out():
+def test_controls_and_hidden_parts_are_left_out():
+    """Controls, hidden parts and parts that can only be operated are left out."""
     picture = drawn("""make(controls, "input", {});
         make(box, "g", { role: "application" });
         make(box, "circle", { visibility: "hidden" });

@@ -62,7 +62,8 @@ def test_a_stopped_run_ends_like_one_that_was_not(data, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_seed_matters_and_nothing_else_but_frozen_parameters_and_a_penalty(data):
+def test_training_depends_on_seed_penalty_and_frozen_weights(data):
+    """Training depends on the seed, the penalty and frozen parameters, but not on the caller's generator."""
     first, second, third, bound = (small(0) for _ in range(4))
     fit(first, data, epochs=1, seed=0)
     torch.manual_seed(12345)  # the caller's generator does not
@@ -109,7 +110,8 @@ def test_augmentation_moves_and_flips_and_loses_nothing_else():
     assert 10 < flips < 54 and len(moves) > 15
 
 
-def test_the_three_sets_are_apart_and_complete_and_labels_stay_with_their_images():
+def test_three_sets_are_disjoint_and_keep_their_labels():
+    """The three sets are disjoint and complete, and each image keeps its label."""
     data = image_data("fashion-mnist")
     assert [len(part.labels) for part in (data.train, data.validation, data.test)] == [55_000, 5000, 10_000]
     images, labels = (

@@ -77,8 +77,11 @@ def test_every_widget_computes_what_python_computes(node, name):
 
 
 @pytest.mark.parametrize("name", WIDGETS)
-def test_every_stored_output_holds_state_and_picture_and_is_the_same_on_every_machine(name):
-    """Made again from its repr it is the same text, and no coordinate carries digits that rounding could reach."""
+def test_stored_outputs_are_complete_and_reproducible(name):
+    """A stored output holds the widget's state and its picture and is the same on every machine.
+
+    Made again from its repr it is the same text, and no coordinate carries digits that rounding could reach.
+    """
     widget = WIDGETS[name]()
     data, _ = widget._repr_mimebundle_()
     text = data["text/html"]
@@ -137,7 +140,8 @@ def test_a_readout_shows_no_false_zero(node):
     assert found == [shown for *_, shown in cases]
 
 
-def test_a_trail_has_what_a_drag_passes_and_not_what_a_jump_leaves_out(node):
+def test_trail_has_what_a_drag_passes(node):
+    """A trail holds the places that a drag passes and not those that a jump leaves out."""
     drags = [([0], [0]), ([0, 1], [0, 1]), ([4, 2], [2, 3, 4]), ([0, 15], [0, 15]), ([7.4], [7]),
              ([0, 15, 13], [0, 13, 14, 15])]  # fmt: skip
     body = """(m, drags) => drags.map(([places]) => {

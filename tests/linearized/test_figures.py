@@ -56,7 +56,8 @@ def test_the_gaps_are_those_of_the_runs_with_their_mean():
     assert mean.get_xdata() == pytest.approx(np.mean(gaps))
 
 
-def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
+def test_slopes_are_shares_with_those_at_one_apart():
+    """Slopes are drawn as shares of all channels, and those fixed at one stand apart."""
     for panel, network in zip(draw(study_figures.plot_slope_shares).axes, RUNS.runs, strict=True):
         runs = RUNS.select(network, start="late", strength=RUNS.strengths(network)[2])
         slopes = np.array([slope for run in runs for values in run["slopes"].values() for slope in values])
@@ -65,7 +66,8 @@ def test_slopes_are_shares_of_all_channels_and_those_at_one_stand_apart():
         assert sum(learned) + fixed == pytest.approx(100, abs=0.5)  # a few lie outside
 
 
-def test_a_ring_stands_where_a_point_is_lost_and_the_path_lengths_end_at_the_longest():
+def test_ring_marks_the_loss_and_lengths_end_at_the_longest():
+    """A ring marks where a point is lost, and the path lengths end at the longest one."""
     (axes,) = draw(figures.plot_collapse).axes
     assert any(line.get_xydata().tolist() == [[pytest.approx(58), 1]] for line in axes.lines)
     (axes,) = draw(figures.plot_path_lengths).axes
@@ -73,6 +75,7 @@ def test_a_ring_stands_where_a_point_is_lost_and_the_path_lengths_end_at_the_lon
     assert [line.get_xdata()[0] for line in axes.lines] == [0.8, 0.5]
 
 
-def test_a_history_begins_with_no_linear_channel_and_is_drawn_in_per_cent():
+def test_history_starts_without_linear_channels():
+    """A history begins with no linear channel and is drawn in per cent."""
     above, below = draw(figures.plot_trajectory).axes
     assert above.lines[0].get_ydata().tolist() == [0, 0, 25] and below.lines[0].get_ydata().tolist() == [70, 80]

@@ -22,7 +22,9 @@ def test_tracing_leaves_the_network_as_it_was():
     assert (x == -1).all(), "inputs are not written into"
 
 
-def test_a_node_is_named_by_its_module_or_by_what_it_calls_and_where():
+def test_node_is_named_by_its_module_or_call():
+    """A node is named by its module, or by what it calls and where."""
+
     class Inner(nn.Module):
         def forward(self, x):
             return torch.relu(x).abs()

@@ -98,7 +98,8 @@ def random_network(seed):
     return Network(steps), len(values[0]), values[-1]
 
 
-def test_counts_and_weights_are_the_coefficients_of_generating_functions():
+def test_counts_and_weights_match_generating_functions():
+    """Counts and weights of paths are the coefficients of generating functions."""
     compared = 0
     for seed in range(30):
         torch.manual_seed(seed)
@@ -153,8 +154,11 @@ def test_an_identity_skip_halves_what_its_branch_adds(seed):
     assert path_lengths(network, torch.zeros(1, 1, 32, 32)).napl == pytest.approx(expected, rel=1e-15)
 
 
-def test_channels_padded_with_zeros_carry_no_path_through_the_skip():
-    """The channels that a block adds can only be reached through its branch."""
+def test_zero_padded_channels_have_no_skip_path():
+    """Channels that are padded with zeros carry no path through the skip connection.
+
+    The channels that a block adds can only be reached through its branch.
+    """
     lengths = path_lengths(nn.Sequential(BasicBlock(4, 8, 2), nn.Identity()), torch.zeros(1, 4, 8, 8))
     assert lengths.counts.tolist() == [[0, skip, 32] for skip in (0, 0, 1, 1, 1, 1, 0, 0)]  # length 1: relu2 alone
     means = [sum(k * weight for k, weight in enumerate(row)) for row in lengths.weights]

@@ -80,8 +80,11 @@ def test_the_gap_is_the_area_between_any_two_curves(seed):
     assert study.gap("plain")[0] == pytest.approx((ours[0] - ours[1]).mean(), abs=0.05)
 
 
-def test_networks_are_compared_where_both_are_and_only_their_late_runs(known):
-    """The other network reaches NAPL 2 to 1; it lies 3 points lower at 2 and 5 points lower from 1.5 on."""
+def test_networks_are_compared_over_common_late_runs(known):
+    """Networks are compared where both have runs, and only by their late runs.
+
+    The other network reaches NAPL 2 to 1; it lies 3 points lower at 2 and 5 points lower from 1.5 on.
+    """
     other = [
         record((0, 0), 0.87, kept=2),
         record((1, 1), 0.84, start="late", strength=0.1),
@@ -102,8 +105,11 @@ def test_linear_at_loss_interpolates_to_one_point(accuracies, share):
     assert study.linear_at_loss("plain") == {0: pytest.approx(share)}
 
 
-def test_runs_between_the_strengths_move_the_place_where_a_point_is_lost(known):
-    """At 50 % nothing is lost, so the point is lost half way from there to 100 %, where two are."""
+def test_runs_between_strengths_refine_the_place_of_loss(known):
+    """Runs between the strengths refine the place where a point is lost and move nothing else.
+
+    At 50 % nothing is lost, so the point is lost half way from there to 100 %, where two are.
+    """
     wide = sweep("late", [0.9, 0.9, 0.88], linear=((0, 0), (1, 1), (4, 4)))
     study = study_of(record((0, 0), 0.9, kept=2), *wide)
     assert study.linear_at_loss("plain") == {0: pytest.approx(0.25 + 0.75 / 2)}
@@ -112,7 +118,8 @@ def test_runs_between_the_strengths_move_the_place_where_a_point_is_lost(known):
     assert study.gap("plain") == study_of(*study.runs["plain"]).gap("plain")  # nothing else moves
 
 
-def test_collapse_is_zero_for_a_straight_line_and_not_for_a_cliff(known):
+def test_collapse_is_zero_for_a_line_and_not_for_a_cliff(known):
+    """The collapse is zero for a straight line and not for a cliff."""
     assert known.collapse("plain") == {0: pytest.approx((88 - 58) - (90 - 88))}
     straight = study_of(record((0, 0), 0.9, kept=2), *sweep("late", [0.8, 0.7, 0.5]))
     assert straight.collapse("plain") == {0: pytest.approx(0)}
@@ -157,7 +164,9 @@ def test_the_error_is_that_of_the_network_without_a_prior(known):
     assert study.error("plain", "label noise") == {0: pytest.approx(55)}
 
 
-def test_the_core_under_more_pressure_may_be_gone_or_was_not_there_before():
+def test_core_may_vanish_or_appear_under_more_pressure():
+    """Under more pressure the core may vanish, or the ratio is undefined without a core before."""
+
     def cores(*linear):
         return study_of(record((0, 0), 0.9, kept=2), *sweep("late", [0.9] * 3, linear))
 
@@ -191,7 +200,8 @@ def test_late_lies_above_early_in_the_stored_runs():
         assert over_seeds("gap", "-", "> 0", study.gap(network, whole=whole), (0, math.inf)).verdict == "agrees"
 
 
-def test_a_study_comes_back_from_its_folder_and_a_damaged_one_is_refused(known, tmp_path):
+def test_study_is_reloaded_and_a_damaged_one_refused(known, tmp_path):
+    """A study is loaded from its folder as it was, and a damaged one is refused."""
     with pytest.raises(ValueError, match=r"holds no results; python book/data/linearized/make.py"):
         load_runs(tmp_path)
     file = tmp_path / "plain.json"

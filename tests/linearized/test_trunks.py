@@ -44,7 +44,8 @@ def test_cores_are_read_by_trunk_and_seed_from_weak_to_strong(tmp_path):
         load_trunks(tmp_path)
 
 
-def test_a_core_that_grows_with_its_trunk_has_the_trunks_ratio_and_the_same_core_has_one(tmp_path):
+def test_size_ratio_of_proportional_and_equal_cores(tmp_path):
+    """A core that grows with its trunk has the trunk's ratio, and an equal core has the ratio 1."""
     runs = {(8, 2, 0): [[8, 8], [2, 2]], (2, 2, 0): [[2, 2], [2, 2]], (8, 8, 0): [[8] * 8, [2] * 8]}
     cores = load_trunks(stored(tmp_path, runs))
     assert size_ratio(cores, (8, 2), (2, 2), "width", "strength") == {0: pytest.approx(2)}  # geometric, not 2.5
@@ -53,8 +54,11 @@ def test_a_core_that_grows_with_its_trunk_has_the_trunks_ratio_and_the_same_core
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
-def test_matched_ratios_find_a_planted_factor_between_the_strengths(factor):
-    """Depth by units is a power law here, straight in logarithms, and so are points; strengths meet nowhere."""
+def test_matched_ratios_find_a_planted_factor(factor):
+    """Matched ratios find a planted factor between the strengths.
+
+    Depth by units is a power law here, straight in logarithms, and so are points; strengths meet nowhere.
+    """
 
     def core(n: float, times: float, points: float) -> list[float]:
         depth = times * n**0.5
@@ -80,7 +84,8 @@ def test_cores_that_never_meet_or_are_empty_have_no_ratio():
         size_ratio(cores, (8, 2), (2, 2), "depth", "seed")
 
 
-def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_runs():
+def test_stored_trunks_are_complete_and_joined_by_the_mlp():
+    """The stored trunks are complete and joined by the perceptron of the other runs."""
     study, cores = load_runs(FOLDER), load_trunks(FOLDER)
     assert cores.keys() == {(32, 6), (128, 6), (64, 3), (64, 12)}
     for (width, depth), seeds in cores.items():
@@ -96,7 +101,8 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
         assert joined[64, 6][run["seed"]][0].tolist() == pytest.approx([*effective_size(left), lost])
 
 
-def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
+def test_core_rows_say_which_rules_were_set_after_a_look():
+    """The rows on cores say which of their rules were set after a look at the results."""
     cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
     depth, width = (core_claims(cores, which, (0.1, 0.2, 0.3)) for which in ("depth", "width"))
     assert list(depth) == list(width) == ["strength", "units", "points"]
@@ -104,8 +110,11 @@ def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
     assert [row.seen for row in means] == [True, False, True, True, True, True]
 
 
-def test_strengths_that_are_decided_for_opposite_sides_have_rows_of_their_own():
-    """Cores that are three times as wide at the first strength and a third as wide at the last: 1 in the mean."""
+def test_opposite_strengths_have_rows_of_their_own():
+    """Strengths whose intervals decide for opposite sides have rows of their own.
+
+    The cores are three times as wide at the first strength and a third as wide at the last, so their mean ratio is 1.
+    """
     narrow = {s: np.array([[9.0, 2.0, 1.0], [3.0, 2.0, 2.0], [1.0, 2.0, 3.0 + s]]) for s in range(3)}
 
     def rows(*factors):

@@ -52,8 +52,11 @@ def test_paths_are_those_of_the_traced_network(node):
         assert not any(result["count"][length:] + result["weight"][length:])
 
 
-def test_the_picture_says_how_long_the_paths_are_and_shows_linear_units_hollow():
-    """Figure 1 of the paper, then five linear units. Drawing them leaves torch's random numbers alone."""
+def test_picture_tells_path_lengths_and_linear_units():
+    """The picture tells how long the paths are and shows linear units hollow.
+
+    One picture is Figure 1 of the paper, the other has five linear units; both leave torch's random numbers alone.
+    """
     state = torch.random.get_rng_state()
     text = LinearizedNetwork(connections="skip_all").picture()
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -167,7 +170,8 @@ HOST = """async ([source, state]) => {
 
 
 @pytest.mark.browser
-def test_one_slider_moves_all_layers_and_the_picture_is_drawn_once(chromium):
+def test_one_slider_moves_all_layers_and_draws_once(chromium):
+    """One slider moves all layers, and the picture is drawn once."""
     tab = chromium.new_page()
     errors = []
     tab.on("pageerror", lambda error: errors.append(str(error)))

@@ -13,7 +13,8 @@ from affscore_study.redshift import claims
 STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
 
 
-def test_score_and_complexity_part_where_relu_networks_get_deeper_and_only_there():
+def test_score_and_complexity_part_with_relu_depth_only():
+    """Score and complexity disagree for ReLU networks that get deeper, and only there."""
     rows = {row.what.partition(": ")[0]: row for row in claims.score_and_complexity(STUDY)}
     assert {what: row.verdict for what, row in rows.items()} == {
         "relu, score and frequency, by shift": "agrees",
@@ -58,8 +59,11 @@ def test_the_choice_can_weigh_at_large_weights_only():
     assert {row.verdict for row in rows} == {"depends on the size of the weights and the measure"}
 
 
-def test_where_a_scale_begins_decides_about_factors_and_about_nothing_else():
-    """Planted: above a floor of 1, each factor is known, and counted from zero it is nearer to 1."""
+def test_start_of_the_scale_decides_about_factors_only():
+    """Where a scale begins decides about factors and about nothing else.
+
+    Above a planted floor of 1 each factor is known; counted from zero it is nearer to 1.
+    """
     noise = np.exp(0.02 * np.random.default_rng(0).normal(size=(8, 40)))
     above = dict(zip(PANELS, (0.1, 0.1, 0.4, 2.0, 0.1, 0.1, 0.9, 0.8), strict=True))
     found = {

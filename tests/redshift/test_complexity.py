@@ -41,7 +41,8 @@ def test_fourier_has_a_floor_where_the_cosine_transform_has_none():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_image_is_below_the_cosine_transforms_floor_and_waves_of_one_period_are_below_fouriers(seed):
+def test_frequency_has_a_floor_and_fourier_ranks_waves_low(seed):
+    """No image is below the floor of the cosine frequency, and Fourier puts a periodic wave below a ramp."""
     image = np.random.default_rng(seed).normal(size=(9, 7)).cumsum(0).cumsum(1)
     assert dct_frequency(image) >= 1
     wave = np.tile(np.cos(2 * np.pi * np.arange(32) / 32 + seed), (32, 1))

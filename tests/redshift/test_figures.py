@@ -40,7 +40,8 @@ def test_every_draw_is_a_line_and_the_median_is_said():
     assert panel.count('class="curve"') == 3 + 1 and "from 1.25 to 2.00" in panel
 
 
-def test_the_lessons_figures_and_checks_need_neither_torch_nor_scipy_nor_matplotlib():
+def test_figures_and_checks_need_no_large_libraries():
+    """The lesson's figures and checks need neither PyTorch nor SciPy nor Matplotlib."""
     code = (
         "import sys, affscore_book.redshift.figures, affscore_book.redshift.exercises;"
         "print(sorted({'torch', 'scipy', 'matplotlib'} & set(sys.modules)))"

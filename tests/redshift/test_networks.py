@@ -47,7 +47,8 @@ def lesson():
     [("paired", 1.0, 3), ("paired", 6.0, 3), ("published", 6.0, 3), ("paired", 2.0, 1), ("paired", 6.0, 5)],
 )
 @pytest.mark.parametrize("seed", [0, PUBLISHED_SEED])
-def test_the_lessons_painter_draws_the_same_networks_and_its_measures_are_these(lesson, draw, scale, depth, seed):
+def test_lesson_draws_the_same_networks_and_measures(lesson, draw, scale, depth, seed):
+    """The code of the lesson draws the same networks, and its measures are those of the package."""
     ours = random_network(scale=scale, shift=-0.05, seed=seed, draw=draw, depth=depth)
     theirs = lesson["network"](seed, scale, -0.05, depth, second=draw == "published")
     for (weights, biases), weight, bias in zip(theirs, ours.weights, ours.biases, strict=True):
@@ -139,7 +140,8 @@ def test_homogeneous_activations_only_scale_the_function(c, activation, depth):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_the_sigmoid_twin_computes_what_tanh_does_with_weights_of_two_and_four(depth):
+def test_sigmoid_twin_computes_what_tanh_does(depth):
+    """The sigmoid twin computes what tanh does, with weights of two and four times the size."""
     network, points = random_network(seed=depth, scale=3.0, draw="paired", depth=depth), grid_points(7)
     twin = sigmoid_twin(network)
     torch.testing.assert_close(twin(points, "sigmoid"), network(points, "tanh"), rtol=1e-12, atol=1e-12)

@@ -14,7 +14,8 @@ from affscore_study.redshift.claims import middle_draw, share_of_draws
 STUDY = Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json"
 
 
-def test_the_stored_study_is_whole_and_one_draw_of_it_is_found_again():
+def test_stored_study_is_complete_and_one_draw_reproducible():
+    """The stored study is complete, and single draws of it are found again."""
     study = load_draws(STUDY)
     assert np.shape(study.scores) == (200, 8, 3)
     assert set(study.maps) == set(study.settings["maps"]["activations"]) and len(study.maps) >= 8
@@ -34,8 +35,11 @@ def test_the_stored_study_is_whole_and_one_draw_of_it_is_found_again():
 
 
 @pytest.mark.parametrize(("count", "draws"), [(200, 200), (0, 50), (50, 200)])
-def test_a_share_of_draws_has_the_interval_of_clopper_and_pearson(count, draws):
-    """Its ends are the shares at which so many or more, or so few or less, have a chance of 2.5 %."""
+def test_share_of_draws_has_clopper_pearson_interval(count, draws):
+    """A share of draws has the interval of Clopper and Pearson.
+
+    Its ends are the shares at which so many or more, or so few or less, have a chance of 2.5 %.
+    """
     claim = share_of_draws("x", "ours, here", "-", np.arange(draws) < count, (0.95, 1.0))
     low, high = claim.interval
     assert claim.ours == count / draws
@@ -44,7 +48,8 @@ def test_a_share_of_draws_has_the_interval_of_clopper_and_pearson(count, draws):
     assert claim.verdict == ("agrees" if count == draws else "disagrees")
 
 
-def test_a_middle_draw_has_an_interval_that_holds_the_median_95_times_of_100():
+def test_interval_of_a_middle_draw_has_its_coverage():
+    """The interval of a middle draw holds the median 95 times out of 100."""
     rng = np.random.default_rng(0)
     claims = [middle_draw("x", "ours, here", "-", rng.exponential(size=60), (0, 9), kind="own") for _ in range(200)]
     held = np.mean([claim.interval[0] <= np.log(2) <= claim.interval[1] for claim in claims])

@@ -14,7 +14,8 @@ from affscore_book.redshift.networks import PUBLISHED_SEED, grid_points, image_o
 from affscore_book.redshift.widget import NAMES, RedshiftImage
 
 
-def test_widget_computes_the_network_the_spectrum_and_every_score(node):
+def test_widget_computes_network_spectrum_and_scores(node):
+    """The widget computes the network, the spectrum and every score."""
     assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
     widgets = [
         RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift, seed=seed)
@@ -43,8 +44,11 @@ def test_every_draw_has_its_own_numbers_and_draws_share_none():
     assert len(np.unique(np.concatenate([each.round(12) for each in numbers]))) > 0.999 * 3 * len(numbers[0])
 
 
-def test_the_draws_are_in_their_majority_faster_with_five_layers_than_with_one_and_the_first_is_not():
-    """ReLU at scale 6, as the chapter's prediction says: draw 0 goes against the median."""
+def test_five_layers_are_mostly_faster_but_not_in_draw_0():
+    """Most draws have a higher frequency with five layers than with one, and the first draw has not.
+
+    This is ReLU at scale 6, the prediction of the chapter; draw 0 goes against the median.
+    """
     faster = [
         np.greater(*(
             dct_frequency(image_of(RedshiftImage(scale=6.0, depth=depth, seed=seed).network(), "relu"))
@@ -68,8 +72,11 @@ def test_widgets_javascript_runs_the_published_network(node):
     np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
-def test_the_picture_on_the_page_is_the_networks_image_from_black_to_white(node):
-    """Greys from 0 to 255, the first input to the right and the second upwards; a constant image is grey."""
+def test_picture_is_the_networks_image_in_greys(node):
+    """The picture on the page is the network's image from black to white.
+
+    The greys run from 0 to 255, with the first input to the right and the second upwards; a constant image is grey.
+    """
     image = image_of(RedshiftImage(activation="sine", scale=3.0).network(), "sine").numpy()
     body = "(m, images) => images.map((image) => m.bitmap(Float64Array.from(image)))"
     painted = []

@@ -30,8 +30,11 @@ def test_the_share_is_that_of_two_ranges_by_hand():
     assert total == pytest.approx(math.log(here.w2 / mirrored.w2) + math.log(mirrored.bound / here.bound))
 
 
-def test_the_scores_of_the_released_notebook_are_those_of_its_ranges(monkeypatch):
-    """A sample of 1000 points scatters around the exact score by about a hundredth; another range is farther off."""
+def test_notebook_scores_are_those_of_its_ranges(monkeypatch):
+    """The scores in the released notebook are those of the input ranges that it uses.
+
+    A sample of 1000 points scatters around the exact score by about a hundredth; another range is farther off.
+    """
     rng, centres = np.random.default_rng(0), np.linspace(-4, 4, 20)[[5, 8, 11, 13, 17]]
     for centre in centres[:4]:
         x = rng.uniform(centre - 2, centre + 2, size=(20, 1000))

@@ -156,8 +156,11 @@ def test_the_same_depth_is_compared_with_all_other_depths():
     assert found["ResNet20, linear CKA: at the first activation"] == (0.3, "disagrees")
 
 
-def test_the_contrast_of_early_and_late_layers_says_which_layers_it_compares():
-    """Planted: the ends are .5 alike by one kernel and .7 by the other; neighbours and diagonals differ by more."""
+def test_contrast_of_early_and_late_names_its_layers():
+    """The contrast of early and late layers says which layers it compares.
+
+    The planted ends are .5 alike by one kernel and .7 by the other; neighbours and diagonals differ by more.
+    """
     cka = {}
     for kernel, along, ends, beside in (("linear", [0.95] * 4, 0.7, 0.8), ("max", [0.9, 0.8, 0.8, 0.7], 0.5, 0.5)):
         table = maps(along, 0.6)
@@ -210,7 +213,8 @@ def test_units_that_fall_and_units_that_stay(with_relu, without, expected):
     assert rows[4].ours == pytest.approx(0.75 - 0.5) and rows[5].ours == pytest.approx(0.75)
 
 
-def test_objects_dominate_only_beyond_what_any_direction_has_of_them():
+def test_objects_dominate_only_beyond_any_direction():
+    """Objects dominate only beyond what any direction has of them."""
     units = {WITH: dissected(0.5, 0.3, 0.1, 0.0), WITHOUT: dissected(0.3, 0.3, 0.1, 0.0)}
     for rotated, verdict in ((0.2, "agrees"), (0.35, "disagrees")):
         rows = claims.single_units(Planted({}, units=units | {"objects when rotated": rotated}))

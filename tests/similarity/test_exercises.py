@@ -23,7 +23,8 @@ def null(x, y, group, count, seed):
     return [procrustes(x, y[random.permutation(len(y))], group, null=0).value for _ in range(count)]
 
 
-def test_any_null_of_the_right_measure_is_accepted_and_wrong_ones_are_told_why(capsys, tables):
+def test_any_null_of_the_right_measure_is_accepted(capsys, tables):
+    """Any null of the right measure is accepted, and the error of a wrong one says what it is."""
     x, y = tables
     value = procrustes(x, y, "orthogonal", null=0).value
     cases = (

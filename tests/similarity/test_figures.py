@@ -15,7 +15,8 @@ def draw(*shape):
     return np.random.default_rng(0).uniform(0.2, 1, size=shape)
 
 
-def test_maps_are_symmetric_in_colours_from_below_the_lowest_of_all_panels_to_1():
+def test_maps_are_symmetric_on_one_colour_scale():
+    """Maps are symmetric and share a colour scale from just below the lowest value to 1."""
     maps = dict(zip("ab", draw(2, 3, 3), strict=True))
     figures.plot_maps(LAYERS, maps)
     pictures = [axes.images[0] for axes in plt.gcf().axes[:2]]
@@ -26,7 +27,8 @@ def test_maps_are_symmetric_in_colours_from_below_the_lowest_of_all_panels_to_1(
         assert low <= lowest < low + 0.1 and high == 1
 
 
-def test_similarities_by_layer_are_means_over_pairs_and_marks_inside_blocks_are_open():
+def test_layer_similarities_are_means_with_open_block_marks():
+    """Similarities by layer are means over pairs, and the marks inside blocks are open."""
     values, null = draw(2, 6, 3)
     figures.plot_along(LAYERS, {"a": figures.Along(values, null, (0.1, 0.2, 0.3))}, inside=[False, True, False])
     (axes,) = plt.gcf().axes

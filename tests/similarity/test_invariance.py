@@ -13,9 +13,8 @@ from affscore_book.similarity.procrustes import procrustes
     *((compare, relu_moved, rotated) for compare in RELU.values()),
     *((compare, rotated, relu_moved) for compare in ORTHOGONAL.values()),
 ])  # fmt: skip
-def test_a_measure_sees_nothing_of_its_own_group_and_shifts_and_something_of_the_other(
-    compare, moved, other, shape, seed
-):
+def test_measure_is_invariant_to_its_own_group_only(compare, moved, other, shape, seed):
+    """A measure is invariant to its own group and to shifts, and not to the other group."""
     x, y = draw(seed, SHAPES[shape]), draw(seed + 50, SHAPES[shape])
     assert compare(x, moved(seed, x)) == pytest.approx(1, abs=1e-10)
     plain = compare(x, y)

@@ -57,7 +57,8 @@ def test_cka_against_the_definition_of_hsic_as_a_u_statistic(kernel):
 
 
 @pytest.mark.parametrize("d", [2, 4])
-def test_lemma_e_46_only_permutations_with_signs_keep_the_largest_product(d):
+def test_only_signed_permutations_keep_the_largest_product(d):
+    """Only permutations with signs keep the largest product (Lemma E.46)."""
     for seed in range(10):
         for kind, matrix in sample_kinds(d, seed).items():
             assert keeps_max(matrix) == (kind == "permutation with signs")

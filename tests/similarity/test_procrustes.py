@@ -48,8 +48,11 @@ def test_channels_without_partner_count_as_if_matched_with_zero(group):
         assert found.distance == pytest.approx(np.linalg.norm(padded - y @ q), abs=1e-12)
 
 
-def test_uncentred_procrustes_of_non_negative_features_has_a_floor():
-    """Products of non-negative columns are non-negative, so delta^2 <= 2 d; disjoint supports reach it."""
+def test_uncentred_procrustes_of_features_has_a_floor():
+    """Uncentred Procrustes similarity of non-negative features has a floor.
+
+    Products of non-negative columns are non-negative, so delta^2 <= 2 d; disjoint supports reach it.
+    """
     floor = 1 - 1 / math.sqrt(2)
     eye = np.eye(20)
     assert procrustes(eye[:, :10], eye[:, 10:], centred=False, null=0).value == pytest.approx(floor, abs=1e-12)

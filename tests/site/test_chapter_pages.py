@@ -257,7 +257,8 @@ def plot_on_white() -> np.ndarray:
     return pixels
 
 
-def test_a_stored_plot_keeps_pixels_and_colours_and_has_a_palette():
+def test_stored_plot_keeps_pixels_and_has_a_palette():
+    """A stored plot keeps its pixels and colours and has a palette."""
     image = Image.open(io.BytesIO(execute.shrunk(png(plot_on_white()))))
     assert image.mode == "P"
     assert (np.asarray(image.convert("RGB")) == plot_on_white()).all()

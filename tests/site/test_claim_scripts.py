@@ -11,14 +11,16 @@ ROWS = [
 ]
 
 
-def test_a_draw_depends_on_the_seed_and_on_the_rows_with_a_number_alone():
+def test_draw_depends_on_the_seed_and_numbered_rows_alone():
+    """A draw depends on the seed and on the rows that have a number, and on nothing else."""
     drawn = load_script(FOLDER / "draw.py").drawn
     rows = drawn([*ROWS, {**ROWS[0], "ours": "-"}], seed=1, count=4)
     assert rows == drawn(ROWS[::-1], seed=1, count=4) and rows != drawn(ROWS, seed=2, count=4)
     assert len({row["what"] for row in rows}) == 4
 
 
-def test_a_row_that_moves_is_no_change_and_one_that_changes_is_listed_twice():
+def test_moved_row_is_no_change_and_changed_row_is_listed():
+    """A row that moves is no change, and one that changes is listed as it was and as it is."""
     script = load_script(FOLDER / "freeze.py")
     before = script.frozen(ROWS)
     assert script.changes(before, script.frozen([{**row, "chapter": "two"} for row in ROWS[::-1]])) == []

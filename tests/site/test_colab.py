@@ -99,7 +99,8 @@ def test_the_versions_that_colab_publishes_are_fetched(published, tmp_path):
     (colab_versions.SYSTEM, None, "cannot be fetched (HTTP Error 404"),
     (colab_versions.SYSTEM, "Ubuntu 24.04.3 LTS", "has no line such as 'Python 3.13.7'"),
 ])  # fmt: skip
-def test_what_colab_no_longer_publishes_is_a_sentence_and_nothing_is_written(published, tmp_path, name, content, says):
+def test_missing_file_of_colab_is_one_sentence(published, tmp_path, name, content, says):
+    """A file that Colab no longer publishes is an error in one sentence, and nothing is written."""
     source, folder = published
     (folder / colab_versions.PACKAGES).write_text(FREEZE)
     if content is None:
@@ -111,7 +112,8 @@ def test_what_colab_no_longer_publishes_is_a_sentence_and_nothing_is_written(pub
     assert done.stdout == "" and not (tmp_path / "freeze.txt").exists()
 
 
-def test_the_weekly_run_takes_colabs_python_from_what_colab_publishes():
+def test_weekly_run_takes_python_from_colab():
+    """The weekly run takes its version of Python from what Colab publishes."""
     steps = yaml.safe_load((colab.ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]["colab"]["steps"]
     (setup,) = (step["with"] for step in steps if "setup-python" in step.get("uses", ""))
     (fetching,) = (step for step in steps if "colab_versions.py freeze.txt" in step.get("run", ""))

@@ -62,7 +62,8 @@ def student(sources, tmp_path_factory) -> Path:
     return folder
 
 
-def test_no_solution_is_in_the_notebooks_and_nothing_for_teachers_in_the_contents(sources):
+def test_student_edition_has_no_solutions(sources):
+    """The students' edition has no solution in its notebooks and nothing for teachers in its contents."""
     check_no_solution(path for path in (*sources.glob("*"), *sources.glob("book/*")) if path.is_file())
     assert not (sources / "gone.md").exists() and (sources / ".git").is_dir()
     contents = set(toc_files(yaml.safe_load((sources / "_toc.yml").read_text(encoding="utf-8"))))

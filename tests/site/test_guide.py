@@ -27,7 +27,8 @@ def test_sections_share_out_the_cells():
     assert [cell["metadata"].get("tags") for cell in one.sections["Second"]] == [None, ["exercise:half"], None]
 
 
-def test_core_exercises_are_the_most_important_and_those_with_numbers_of_their_own_are_marked():
+def test_core_exercises_are_the_most_important():
+    """The core exercises are the most important ones, and those with numbers of their own are marked."""
     own = markdown("seed = variant('seed', 0, [1])")
     one = chapter(exercise("a", 3, 5), exercise("b", 4, 6), own, exercise("c", 4, 7))
     assert [each.label for each in one.core()] == ["b", "c"] and chapter().core() == []
@@ -48,7 +49,8 @@ def test_the_line_on_prerequisites_is_read(line, needed):
     assert chapter(prerequisites=line).prerequisites() == needed
 
 
-def test_the_map_leaves_out_what_a_longer_way_implies_and_its_lines_pass_between_chapters():
+def test_map_is_reduced_and_its_lines_pass_between_chapters():
+    """The map leaves out what a longer way implies, and its lines pass between the chapters."""
     assert guide.reduced({"a": {}, "b": {"a": True}, "c": {"a": True, "b": False}})["c"] == {"b": False}
     column, ways = guide.ways({"a": {}, "b": {}, "c": {"b": True}, "d": {"a": True, "c": True}})
     assert [column[name] for name in "abcd"] == [0, 0, 1, 2]
@@ -68,7 +70,8 @@ def test_the_minutes_of_a_syllabus_add_up():
             guide.syllabus_lines([{"title": "A"} | wrong], {"one": chapter()})
 
 
-def test_the_page_has_every_chapter_in_its_map_and_every_exercise_in_its_table(site):
+def test_teaching_page_has_every_chapter_and_exercise(site):
+    """The page for teachers has every chapter in its map and every exercise in its table."""
     page = (site / "book" / "teaching.html").read_text(encoding="utf-8")
     drawn, tables = re.search(r"<svg .*?</svg>", page, re.DOTALL)[0], re.findall(r"<table.*?</table>", page, re.DOTALL)
     assert sorted(re.findall(r'<a href="(\w+)\.html">', drawn)) == sorted(CHAPTERS)

@@ -177,9 +177,19 @@ def asserted_times(root: Path) -> list[str]:
     return found
 
 
+def long_test_names(root: Path, most: int = 60) -> list[str]:
+    """Tests whose names do not fit in a line of a test log; the full sentence is in the docstring."""
+    return [
+        f"{path.relative_to(root)} has a test of {len(name)} characters: {name}"
+        for path in sorted((root / "tests").rglob("*.py"))
+        for name in re.findall(r"^ *(?:async )?def (test\w*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if len(name) > most
+    ]
+
+
 RULES = [
     wrong_directions, lessons_that_call_the_study, circle, private_names, ambiguous_names, long_modules,
-    untested_modules, asserted_times,
+    untested_modules, asserted_times, long_test_names,
 ]  # fmt: skip
 
 
@@ -208,6 +218,7 @@ PLANTED = {
     "book/theory.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": ["import affscore_study.theory\n"]}]}),
     "benchmarks/score.py": "from affscore.score import _root\n",
     "tests/core/test_score.py": "def f():\n    began = perf_counter()\n    assert time() - began < 1\n",
+    "tests/core/test_names.py": f"def test_{'x' * 55}(): ...\nclass TestA:\n    def test_{'x' * 56}(self): ...\n",
     "tests/core/test_page.py": "def f():\n    assert page.evaluate('performance.now()') < 9\n",
 }
 
@@ -220,7 +231,7 @@ def test_a_planted_house_breaks_every_rule(tmp_path):
     found = {rule.__name__: len(rule(tmp_path)) for rule in RULES if rule is not circle}
     assert found == {
         "wrong_directions": 6, "lessons_that_call_the_study": 1, "private_names": 3, "ambiguous_names": 1,
-        "long_modules": 1, "untested_modules": 3, "asserted_times": 2,
+        "long_modules": 1, "untested_modules": 3, "asserted_times": 2, "long_test_names": 1,
     }  # fmt: skip
 
 

@@ -102,7 +102,8 @@ def test_a_place_counts_once_and_agrees_only_with_all_its_rows():
     assert ledger.in_words(verdicts) == "2 depends on a convention, 1 agrees"
 
 
-def test_every_row_is_counted_in_one_group_and_what_no_person_wrote_is_not_among_papers():
+def test_every_row_is_counted_in_one_group():
+    """Every row is counted in one group, and what no person wrote is not among the papers."""
     groups = {row["source"].partition(", ")[0]: ledger.group(row, SOURCES) for row in ROWS if row["kind"] != "own"}
     assert groups["CVPR 2025"] == groups["slides"] == "paper" and groups["AffScoreDeep"] == "code"
     assert groups["Nonlinear Advantage summary"] == "summary" and set(groups.values()) <= set(ledger.GROUPS)
@@ -111,7 +112,8 @@ def test_every_row_is_counted_in_one_group_and_what_no_person_wrote_is_not_among
     assert sum(int(n) for text in by_row for n in re.findall(r"(\d+) [a-z]", text)) == len(ROWS)
 
 
-def test_what_an_interval_decided_and_what_was_set_after_a_look_is_counted():
+def test_ledger_counts_intervals_and_late_thresholds():
+    """The ledger counts the verdicts that an interval decided and the thresholds that were set after a look."""
     decided, range_ = ROW | {"bracket": "95 %"}, ROW | {"bracket": "range over widths"}
     others = [range_, ROW | {"bracket": ""}, decided | {"verdict": "undecided"}, decided | {"verdict": "depends on n"}]
     others += [ROW | {"bracket": "98.75 %"}] * 80
@@ -120,7 +122,8 @@ def test_what_an_interval_decided_and_what_was_set_after_a_look_is_counted():
     assert "122 rows, of which it decides 120 (80 at 98.75 %, 40 at 95 %)" in chance and "1 rows (1 agrees)" in look
 
 
-def test_one_missing_download_counts_once_with_the_rows_that_wait_for_it():
+def test_missing_download_counts_once_with_its_rows():
+    """A missing download counts once and is listed with the rows that wait for it."""
     texts = ["4 networks, pretrained: full_run", "torchvision's trained weights and ImageNet", "the inputs"]
     rows = [ROW, *(ROW | {"verdict": "not run here", "holds if": f"needs {text}"} for text in texts)]
     text = ledger.missing([*rows, rows[1] | {"source": "CVPR 2025, Table 1"}]).astext()
@@ -222,7 +225,8 @@ def test_what_is_proved_or_shown_is_on_that_page(site):
 
 
 @pytest.mark.browser
-def test_rows_fold_behind_statements_menus_show_some_and_without_javascript_all_are_shown(chromium, site):
+def test_ledger_rows_fold_and_all_show_without_javascript(chromium, site):
+    """Rows fold behind statements and menus select among them; without JavaScript all rows are shown."""
     base, body = site.resolve().as_uri() + "/", "table.ledger tbody"
     with opened(chromium, base, "book/claims.html", java_script_enabled=False) as (tab, _):
         total = tab.locator(f"{body} tr:not(.statement)").count()
@@ -255,7 +259,8 @@ def test_twenty_claims_are_found_and_each_source_has_some():
     assert not any(re.search(r"[.,]\d|\.$", claim.get("here", "")) for claim, _ in found)
 
 
-def test_rows_are_those_of_the_place_with_the_words_and_none_of_ours(tmp_path):
+def test_claims_that_matter_have_the_rows_of_their_place(tmp_path):
+    """A claim has the rows of its place that hold its words, and none of our own."""
     claim = {"source": "CVPR 2025", "place": "Figure 9", "says": "It rises.", "only": "gap"}
     (tmp_path / "data" / "claims").mkdir(parents=True)
     (tmp_path / "data" / "claims" / "matter.json").write_text(json.dumps([claim]), encoding="utf-8")
@@ -265,7 +270,8 @@ def test_rows_are_those_of_the_place_with_the_words_and_none_of_ours(tmp_path):
         list(matter.claims_that_matter(tmp_path, others))
 
 
-def test_what_speaks_most_against_a_claim_is_a_row_that_does_not_agree_and_stands_on_the_page():
+def test_strongest_evidence_against_a_claim_is_on_the_page():
+    """The strongest evidence against a claim is a row that does not agree, and the page shows it."""
     for claim, rows in matter.claims_that_matter(ROOT / "book", ROWS):
         row = matter.evidence_against(claim, ROWS)
         if row is None:  # nothing measured speaks against it
@@ -281,7 +287,8 @@ def test_what_speaks_most_against_a_claim_is_a_row_that_does_not_agree_and_stand
             matter.evidence_against(claim, rows)
 
 
-def test_undecided_says_between_what_and_a_row_that_is_not_run_says_nothing():
+def test_undecided_names_the_bar_and_unrun_rows_say_nothing():
+    """An undecided claim names its bar, and a row that is not run says nothing about the claim."""
     claim = {"says": "It rises."}
     undecided = ROW | {"verdict": "undecided", "holds if": "at least 0.02 (set after a look)"}
     text = matter.item(claim, [undecided, ROW | {"verdict": "not run here", "ours": "-"}]).astext()

@@ -278,7 +278,8 @@ def test_committed_notebook(page):
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-def test_a_lesson_whose_audit_is_a_page_of_its_own_has_no_verdict_and_links_to_it(audit):
+def test_lesson_with_an_audit_page_links_to_it(audit):
+    """A lesson whose audit is a page of its own shows no verdict and links to that page."""
     lesson = nbformat.read(ROOT / f"{audit.replace('audit_', '')}.ipynb", as_version=4)
     outputs = [output for _, cell in code_cells(lesson) for output in cell["outputs"]]
     assert not [output for output in outputs if ledger.CLAIMS in output.get("data", {})]

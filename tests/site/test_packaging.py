@@ -81,7 +81,8 @@ def environment(folder: Path, lines: list[str]) -> Path:
 
 
 @pytest.mark.parametrize("package", DISTRIBUTIONS)
-def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, package):
+def test_wheel_holds_exactly_the_files_of_its_package(wheels, package):
+    """A wheel holds every file of its package and nothing else."""
     folder = DISTRIBUTIONS[package][0]
     found = (path.relative_to(folder).as_posix() for path in (folder / package).rglob("*") if path.is_file())
     packed = zipfile.ZipFile(wheels[package]).namelist()
@@ -90,8 +91,11 @@ def test_a_wheel_holds_every_file_of_its_package_and_nothing_else(wheels, packag
     assert f"{about}/licenses/LICENSE" in packed
 
 
-def test_both_have_one_version_and_the_chapters_ask_no_index_for_the_library():
-    """The name affscore is not ours in an index: a stranger's package could answer."""
+def test_versions_agree_and_no_index_is_asked_for_affscore():
+    """Both packages have one version, and the chapters ask no index for the library.
+
+    The name affscore is not ours in an index: a stranger's package could answer.
+    """
     assert LIBRARY["version"] == CHAPTERS["version"]
     lines = sum(CHAPTERS["optional-dependencies"].values(), CHAPTERS["dependencies"])
     assert not [line for line in lines if Requirement(line).name.startswith("affscore")]
@@ -185,7 +189,8 @@ def test_colabs_versions_are_within_the_ranges():
         assert all(map(ranges[name].specifier.contains, versions))
 
 
-def test_the_lock_files_are_complete_within_the_ranges_and_the_pages_need_no_torch():
+def test_lock_files_are_complete_and_pages_need_no_torch():
+    """The lock files are complete and within the ranges, and the pages need no PyTorch."""
     locked, pages = requirements("requirements.lock"), requirements("pages.lock")
     for requirement in map(Requirement, [*READER, *(line for lines in EXTRAS.values() for line in lines)]):
         (pin,) = locked[canonicalize_name(requirement.name)].specifier

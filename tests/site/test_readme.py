@@ -43,7 +43,8 @@ def words_of(picture: str | Path) -> str:
         return image.text["Description"]
 
 
-def test_the_first_picture_is_what_the_command_beside_it_asks_for():
+def test_first_picture_is_that_of_its_command():
+    """The first picture of the README is the one that the command beside it makes."""
     command = parser().parse_args(picture_command())
     assert f"(book/_static/{command.picture})" in PAGES["README.md"]
     assert words_of(ROOT / "book" / "_static" / command.picture).startswith(f"Signature of {command.model}: 33 ")
@@ -58,8 +59,11 @@ def test_the_command_draws_the_first_picture_again(tmp_path, monkeypatch):
     assert words_of("readme.png") == words_of(ROOT / "book" / "_static" / "readme.png")
 
 
-def test_no_page_installs_the_package_from_an_index_that_does_not_have_it():
-    """The name is free there: a stranger's package could answer."""
+def test_no_page_installs_affscore_from_an_index():
+    """No page installs the package from an index, which does not have it.
+
+    The name is free there: a stranger's package could answer.
+    """
     pages = [*ROOT.glob("*.md"), *ROOT.glob("book/*.md"), *ROOT.glob("book/*.ipynb")]
     plain = re.compile(r"pip install (?:-\S+ )*[\\\"']*affscore(?:\[\w+\])?[\\\"'`]*(?! @)(?=\s|$|\\n)")
     found = {path.name: plain.findall(path.read_text()) for path in pages}

@@ -40,7 +40,8 @@ def test_every_mention_agrees():
     assert {"CITATION.cff", "pyproject.toml", "README.md"} <= {path.name for path, _ in repository.mentions()}
 
 
-def test_colab_links_open_notebooks_that_exist_on_the_branch_of_the_book():
+def test_colab_links_open_notebooks_on_the_books_branch():
+    """Links to Colab open notebooks that exist on the branch of the book."""
     branch = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["branch"]
     pattern = re.compile(r"colab\.research\.google\.com/github/[^/\s]+/[^/\s]+/blob/([^/\s]+)/([^\s)\"'\\]+)")
     pages = [path for path in repository.files() if path.suffix in {".md", ".ipynb"}]

@@ -165,7 +165,8 @@ def test_axe_finds_nothing_after_a_run(page):
 
 
 @browser
-def test_a_loop_without_end_is_stopped_and_the_next_run_begins_anew(page):
+def test_infinite_loop_is_stopped_and_the_next_run_is_fresh(page):
+    """A loop without end can be stopped, and the next run starts afresh."""
     page.type("theory-009", "while True:\n    pass")
     page.run("theory-009", wait=False)
     page.tab.locator("#cell-theory-009 .run-said", has_text="Running").wait_for()
@@ -293,7 +294,8 @@ def test_a_cell_that_imports_what_a_page_has_not_stops_the_build(source):
         run_cells.modules([source])
 
 
-def test_imports_of_functions_and_of_type_checkers_are_left_alone():
+def test_imports_in_functions_and_type_checks_are_ignored():
+    """Imports inside of functions and for type checkers are ignored."""
     source = (
         "if TYPE_CHECKING:\n    import a\ndef f():\n    import b\ntry:\n    import c\nexcept E:\n    from d import e"
     )

@@ -33,7 +33,8 @@ def test_every_page_of_the_contents_is_in_the_sitemap(site):
     assert sorted(listed) == sorted(urljoin(BASE, f"{page}.html") for page in PAGES)
 
 
-def test_every_page_has_a_canonical_address_a_title_and_a_picture_that_is_there(site):
+def test_every_page_has_address_title_and_picture(site):
+    """Every page has a canonical address, a title and a picture that exists."""
     own = []
     for page in PAGES:
         text, address = (site / f"{page}.html").read_text(encoding="utf-8"), urljoin(BASE, f"{page}.html")
@@ -48,7 +49,8 @@ def test_every_page_has_a_canonical_address_a_title_and_a_picture_that_is_there(
     assert len(own) == len(set(own)) >= 10, "chapters with stored pictures have cards of their own"
 
 
-def test_the_page_for_a_lost_reader_leads_to_every_page_from_any_depth(site):
+def test_page_404_links_every_page_from_any_depth(site):
+    """The page for missing addresses leads to every page from any depth."""
     text = (site / "404.html").read_text(encoding="utf-8")
     assert f'<base href="{BASE}">' in text and not re.findall(r'(?:src|rel="stylesheet" href)="', text)
     assert set(re.findall(r'<a href="([^"]+)"', text)) == {f"{page}.html" for page in PAGES}

@@ -35,7 +35,8 @@ def chapter(tmp_path):
     return write
 
 
-def test_one_cell_is_found_by_its_text_and_its_outputs_become_pictures_and_text(chapter):
+def test_cell_is_found_by_its_text_and_shown(chapter):
+    """One cell is found by its text, and its outputs become pictures and text."""
     cells = chapter()
     assert slides.cell_with({"cells": cells}, "plot(x)") is cells[0]
     for text in ("plot(", "draw("):
@@ -46,7 +47,8 @@ def test_one_cell_is_found_by_its_text_and_its_outputs_become_pictures_and_text(
     assert "1 &lt; 2" in text
 
 
-def test_a_picture_of_the_gallery_has_its_pixels_its_size_and_its_alt_text(chapter, tmp_path):
+def test_gallery_picture_has_pixels_size_and_alt_text(chapter, tmp_path):
+    """A picture of the gallery has the pixels, the size and the alt text of the stored one."""
     chapter()
     found = gallery.stored_picture("part plot(x", tmp_path)
     assert 'alt="A &quot;red&quot; square"' in found and 'width="6" height="4"' in found
@@ -84,7 +86,8 @@ def test_every_link_and_file_of_a_deck_is_there(site, deck):
 
 
 @pytest.mark.parametrize("deck", DECKS)
-def test_every_slide_has_notes_and_the_minutes_fill_a_double_lesson(deck):
+def test_slides_have_notes_that_fill_a_double_lesson(deck):
+    """Every slide has notes, and the minutes fill a double lesson."""
     parts = re.split(r"^---$", (ROOT / "book" / "slides" / f"{deck}.md").read_text(), flags=re.MULTILINE)
     notes = [re.findall(r"^> (?:\*\*(\d+) min\.\*\* )?\S", part, flags=re.MULTILINE) for part in parts]
     assert all(note and note[0] for note in notes), [part.strip()[:40] for part in parts]
@@ -100,7 +103,8 @@ FITS = "[...document.querySelectorAll('section')].every((slide) => slide.offsetH
 
 @pytest.mark.browser
 @pytest.mark.parametrize("deck", DECKS)
-def test_moving_pictures_can_be_read_from_the_last_row_and_fit_an_old_projector(site, chromium, deck):
+def test_moving_pictures_are_legible_and_fit_a_projector(site, chromium, deck):
+    """Moving pictures can be read from the last row and fit on an old projector."""
     page = chromium.new_page(viewport={"width": 1920, "height": 1080})
     page.goto((site / "slides" / f"{deck}.html").as_uri())
     for selector in ("svg", "svg text"):
@@ -117,7 +121,8 @@ def test_moving_pictures_can_be_read_from_the_last_row_and_fit_an_old_projector(
 
 @pytest.mark.browser
 @pytest.mark.parametrize("deck", DECKS)
-def test_keys_turn_the_slides_a_question_comes_before_its_picture_and_a_slider_keeps_its_keys(site, chromium, deck):
+def test_keys_turn_slides_and_sliders_keep_theirs(site, chromium, deck):
+    """Keys turn the slides, a question comes before its picture, and a slider keeps its keys."""
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))

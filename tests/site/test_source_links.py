@@ -31,7 +31,8 @@ def test_an_import_alone_is_no_use():
     assert Names().new_in("from affscore import affinity_score") == {}
 
 
-def test_a_module_of_figures_is_linked_by_the_function_that_is_called():
+def test_module_of_figures_is_linked_by_its_function():
+    """A module of figures is linked by the function that is called."""
     found = Names().new_in("from affscore_book.uses import figures\nfigures.plot_costs([1], [2])")
     assert list(found) == ["figures.plot_costs"] and found["figures.plot_costs"].path.endswith("uses/figures.py")
 
@@ -42,7 +43,8 @@ def test_what_a_page_defines_itself_is_not_linked():
     assert names.new_in("affinity_score(x, y)") == {}
 
 
-def test_every_link_of_the_built_pages_leads_to_the_line_of_its_definition(site):
+def test_source_links_lead_to_their_definitions(site):
+    """Every link of the built pages leads to the line of its definition."""
     found = 0
     for page in NOTEBOOKS:
         for path, line, label in LINK.findall((site / f"{page}.html").read_text(encoding="utf-8")):

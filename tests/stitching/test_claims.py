@@ -66,8 +66,11 @@ def verdicts(rows):
         (2.0, 9.0, 2.0, ["undecided", "undecided"]),
     ],
 )
-def test_what_is_lost_is_judged_at_the_worst_layers_of_learned_stitches(full, group, spread, expected):
-    """The worst layer of G_ReLU does not count, that of the full stitch does."""
+def test_loss_is_judged_at_the_worst_learned_layers(full, group, spread, expected):
+    """The loss is judged at the worst layers of learned stitches.
+
+    The worst layer of G_ReLU does not count, that of the full stitch does.
+    """
 
     def points(kind, layer, stitch, fit):
         learned = full * (layer == "relu4") if stitch == "full" else group + 20 * (layer == "relu4")
@@ -76,8 +79,11 @@ def test_what_is_lost_is_judged_at_the_worst_layers_of_learned_stitches(full, gr
     assert verdicts(claims.networks(Planted(points, spread))) == expected
 
 
-def test_the_worst_layer_is_found_anew_when_a_network_is_left_out():
-    """Each of the four pairs has its worst layer elsewhere: a layer named beforehand would cost less."""
+def test_worst_layer_is_found_anew_without_each_network():
+    """The worst layer is found anew when a network is left out.
+
+    Each of the four pairs has its worst layer elsewhere: a layer named beforehand would cost less.
+    """
     full = claims.networks(Planted(lambda _, layer, *__: 1.0 + 8 * (np.arange(4) == MYRTLE.index(layer)), hair=0))[0]
     assert full.ours == pytest.approx(3)  # one pair of four has 9 points, the others 1
     # Without any one of them the worst layer has (1 + 9) / 2, so that they do not tell how sure the mean is.
@@ -108,7 +114,8 @@ def ranks(*, four=12.0, one=20.0, later=30.0, wide=40.0, narrow=12.0, third=9.0)
         ({"narrow": 45.0}, {"agrees"}, ["disagrees", "held"]),
     ],
 )
-def test_low_ranks_must_cost_more_at_every_layer_at_an_equal_rank_and_at_an_equal_share(changes, orders, widths):
+def test_low_ranks_cost_more_at_equal_rank_and_share(changes, orders, widths):
+    """Low ranks must cost more at every layer, both at an equal rank and at an equal share."""
     rows = [row for row in claims.ranking(ranks(**changes)) if row.ours is not None]
     assert set(verdicts(rows[:5])) == orders and verdicts(rows[5:7]) == widths
 
@@ -139,7 +146,8 @@ def searched(*, start=6.0, soft=(40.0, 8.0, 30.0), best=(0.001, 0.1, 10.0, 10.0)
         ({"soft": (7.0, 8.0, 30.0)}, ["agrees", "held", "disagrees"]),
     ],
 )
-def test_searches_are_judged_by_what_they_lose_beyond_the_papers_choice(changes, expected):
+def test_searches_are_judged_against_the_papers_choice(changes, expected):
+    """Searches are judged by what they lose beyond the paper's choice."""
     rows = claims.search(searched(**changes))
     starts = ("without a head start", "soft sorting at temperature", "soft sorting at 0.1/n")
     assert [by_what(rows, start).verdict for start in starts] == expected
@@ -158,9 +166,9 @@ def test_the_best_alphas_are_those_of_the_pairs():
         (9.0, 30.0, -5.0, ["disagrees", "failed", "failed", "failed"]),
     ],
 )
-def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_left_be_the_outside(
-    inside, left, end, expected
-):
+def test_full_stitch_costs_less_than_g_relu_inside_blocks(inside, left, end, expected):
+    """Inside blocks the full stitch must cost less than G_ReLU, and what is left must be the outside."""
+
     def points(kind, layer, stitch, fit):
         if fit == "learned":  # outside, the full stitch may cost what it likes
             full = {"block2.relu1": 0.0, "block5.relu1": inside}.get(layer, 40.0)
@@ -175,8 +183,11 @@ def test_inside_blocks_the_full_stitch_must_cost_less_than_g_relu_and_what_is_le
 
 
 @pytest.mark.parametrize("spread", [0.0, 3.0])
-def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread):
-    """10 points of 40 and 10 of 20: a third of the whole, not the mean of a quarter and a half."""
+def test_share_of_the_shortcut_is_of_means(spread):
+    """The share of the shortcut is one of means over all pairs and layers.
+
+    10 points of 40 and 10 of 20: a third of the whole, not the mean of a quarter and a half.
+    """
     alone, saved = {"block1.relu1": 40.0, "block2.relu1": 20.0}, {"closed form": 0, "closed form, shortcut too": 10}
     found = Planted(lambda kind, layer, stitch, fit: alone[layer] - saved.get(fit, 5), spread)
     share, random = (shortcut_share(found, list(alone), f"shortcut {how}") for how in ("too", "at random"))
@@ -191,9 +202,9 @@ def test_the_share_of_the_shortcut_is_of_means_over_all_pairs_and_layers(spread)
         (-1.0, -4.0, 2.0, -3.0, ["disagrees", "disagrees", "failed", "failed"]),
     ],
 )
-def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyond_chance(
-    gap, full, saved, chance, expected
-):
+def test_blocks_are_judged_by_gaps_and_shortcut_by_savings(gap, full, saved, chance, expected):
+    """Blocks are judged by their gaps, and the shortcut by what it saves beyond chance."""
+
     def points(kind, layer, stitch, fit):
         left = 10 + gap - saved
         ways = {"closed form, shortcut too": left, "closed form, shortcut at random": left + chance}
@@ -205,8 +216,11 @@ def test_blocks_are_judged_by_their_gaps_and_the_shortcut_by_what_it_saves_beyon
 @pytest.mark.parametrize(
     ("sign", "turned", "expected"), [(1, (), "held"), (-1, (), "failed"), (1, (7, 13), "undecided")]
 )
-def test_the_bridge_holds_where_score_and_penalty_rise_together_in_every_stage(sign, turned, expected):
-    """Two layers are exchanged, as no rank correlation without any has an interval; then a whole stage is turned."""
+def test_bridge_needs_score_and_penalty_to_rise_together(sign, turned, expected):
+    """The bridge holds where score and penalty rise together in every stage.
+
+    Two layers are exchanged, as no rank correlation without any has an interval; then a whole stage is turned.
+    """
     costs = np.arange(len(RESNET), dtype=float)
     costs[[2, 3]] = costs[[3, 2]]
     if turned:
@@ -263,8 +277,11 @@ def leaky(accuracy, points):
     return claims.leaky_slopes(found)
 
 
-def test_slopes_are_judged_by_two_accuracies_each_and_over_the_slopes():
-    """One pair a slope has no interval: what is asked of one slope alone is not shown, however clear it looks."""
+def test_slopes_are_judged_singly_and_together():
+    """Slopes are judged by two accuracies each and over all slopes.
+
+    One pair a slope has no interval: what is asked of one slope alone is not shown, however clear it looks.
+    """
 
     def steady(slope, layer):  # exchanged neighbours, as no perfect order has an interval
         rank = sorted(map(float, claims.SLOPES), key=lambda one: {0.01: 1e-3, 1e-3: 0.01}.get(one, one)).index(slope)

@@ -71,7 +71,8 @@ def test_answers(check, answer, start, capsys):
     assert capsys.readouterr().out.startswith(start)
 
 
-def test_the_untrained_network_is_the_same_each_time_and_draws_nothing_from_others():
+def test_untrained_network_is_fixed_and_draws_nothing():
+    """The untrained network is the same each time and leaves the global generator alone."""
     state = torch.get_rng_state()
     one, other = (exercises.untrained_network() for _ in range(2))
     assert torch.equal(torch.get_rng_state(), state)

@@ -32,7 +32,8 @@ def test_sinkhorn_goes_to_a_doubly_stochastic_matrix():
     assert ratios[0].item() == pytest.approx(ratios[1].item())
 
 
-def test_soft_sort_needs_the_absolute_value_that_the_paper_leaves_out():
+def test_soft_sort_needs_the_absolute_value():
+    """SoftSort needs the absolute value that the paper leaves out."""
     scores = torch.tensor([0.3, -1.0, 2.0, 0.5])
     ordered = sorted(scores.tolist(), reverse=True)
     tau = 0.25

@@ -45,7 +45,8 @@ PLANTED = [("permutation", 0.0, Monomial("one")), ("G_ReLU", 0.0, Monomial("posi
 
 
 @pytest.mark.parametrize(("kind", "slope", "group"), PLANTED)
-def test_a_planted_element_is_undone_and_its_average_is_the_network(kind, slope, group):
+def test_planted_group_element_is_undone_before_averaging(kind, slope, group):
+    """A planted element of the group is undone, and the average with its twin is the network."""
     one, x = network(0, slope), images()
     twin = aligned(one, [group.sample(WIDTH, seed) for seed in range(3)])
     torch.testing.assert_close(twin.before(x)[-1], one.before(x)[-1])
@@ -56,7 +57,8 @@ def test_a_planted_element_is_undone_and_its_average_is_the_network(kind, slope,
     assert float((averaged(one, twin).before(x)[-1] - one.before(x)[-1]).abs().max()) > 0.5
 
 
-def test_a_matrix_outside_the_group_changes_relu_and_not_the_identity():
+def test_matrix_outside_the_group_changes_relu_only():
+    """A matrix outside the group changes a ReLU network and not one with the identity."""
     turn = [torch.linalg.qr(torch.randn(WIDTH, WIDTH, dtype=torch.float64))[0] for _ in range(3)]
     relu, linear = (
         (aligned(one, turn).before(images())[-1] - one.before(images())[-1]).abs().max()
@@ -91,7 +93,8 @@ def test_alignment_is_best_of_its_kind(kind):
         aligning("rotation", x, y)
 
 
-def test_repair_sets_means_and_spreads_midway_between_those_of_the_ends():
+def test_repair_sets_moments_midway_between_the_ends():
+    """The repair sets means and standard deviations midway between those of the ends."""
     one, other, x = network(0, 0.0), network(1, 0.0), images()
     found = repaired(averaged(one, other), one, other, x).before(x)[:-1]
     for a, b, c in zip(one.before(x)[:-1], other.before(x)[:-1], found, strict=True):

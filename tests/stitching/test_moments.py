@@ -39,7 +39,8 @@ def test_least_squares_of_any_rank_is_optimal(rank):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_assignment_is_the_best_of_all_permutations_with_the_best_scales(seed):
+def test_assignment_is_the_best_permutation_with_scales(seed):
+    """The assignment is the best of all permutations, with the best scales."""
     x, y = features(seed, outputs=5)
     permutation, scale = assignment(Moments.of(x, y))
     a, b = rows(x), rows(y)
@@ -66,7 +67,8 @@ def test_stitches_start_at_the_closed_form(kind):
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-def test_the_explained_share_is_that_of_the_features_and_highest_for_least_squares():
+def test_explained_share_is_highest_for_least_squares():
+    """The explained share is that of the features and is highest for least squares."""
     x, y = features(0, outputs=5)
     moments = Moments.of(x, y)
     for kind in ("full", "rank 2", "g_relu"):

@@ -21,7 +21,8 @@ NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @torch.no_grad()
-def test_the_two_parts_of_a_network_are_the_network_and_one_pass_gives_what_arrives_at_every_cut(name):
+def test_split_network_is_whole_and_one_pass_has_all_cuts(name):
+    """The two parts of a network compose to it, and one pass gives the state at every cut."""
     network, x = random_network(name), images(4)
     expected = network(x)
     for layer, found in layer_states(network, activation_layers(network), x).items():
@@ -67,7 +68,8 @@ def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
 
 
 @pytest.mark.parametrize("name", ["resnet20", "resnet20 with slope"])
-def test_with_a_moved_residual_stream_stitching_fails_inside_blocks_unless_the_shortcut_is_stitched(name):
+def test_moved_residual_stream_needs_the_shortcut_stitched(name):
+    """With a moved residual stream, stitching fails inside blocks unless the shortcut is stitched too."""
     network = random_network(name)
     other, _ = acted_on(network, 5, ties=True)
     x, held_out = images(16), images(8, 1)

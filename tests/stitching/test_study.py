@@ -82,8 +82,11 @@ def stages(costs):
     return stored(tasks=tasks, networks={f"plain_{i}": {"accuracy": 0.9} for i in range(3)})
 
 
-def test_the_rank_correlation_is_over_layers_and_its_interval_over_stages(tmp_path):
-    """The three networks are equal: an interval over networks would have no width."""
+def test_rank_correlation_is_over_layers_with_stage_interval(tmp_path):
+    """The rank correlation is over layers, and its interval is over stages.
+
+    The three networks are equal: an interval over networks would have no width.
+    """
     file = tmp_path / "x.json"
     for costs, mean, within in (
         ((1, 2, 3, 4, 5, 6, 7, 8, 9), 1.0, [1, 1, 1]),
@@ -104,8 +107,11 @@ def test_the_rank_correlation_is_over_layers_and_its_interval_over_stages(tmp_pa
 
 
 @pytest.mark.parametrize("alike", [0.0, 1.0])
-def test_four_pairs_in_a_cycle_leave_out_networks_whatever_first_and_second_halves_have_in_common(alike):
-    """A pair's value is an effect of its first network and one of its second; those of a network may be the same."""
+def test_pairs_in_a_cycle_leave_out_networks(alike):
+    """The interval of four pairs in a cycle leaves out networks, whatever the halves of a network share.
+
+    A pair's value is an effect of its first network and one of its second; those of a network may be the same.
+    """
     draw, truth = np.random.default_rng(0), 5.0
     held = {"networks": 0, "pairs": 0}
     for _ in range(800):

@@ -40,7 +40,8 @@ def test_a_cut_changes_nothing_and_twins_compute_the_same(cut, other):
 
 @pytest.mark.parametrize("cut", [1, 2])
 @pytest.mark.parametrize(("other", "exact"), [(TWIN, ["g_relu", "full"]), (TURNED, ["orthogonal", "full"])])
-def test_a_twin_is_recovered_by_the_stitches_that_hold_its_change(other, cut, exact):
+def test_twin_is_recovered_by_stitches_that_hold_its_change(other, cut, exact):
+    """A twin is recovered exactly by the stitches whose set contains its change."""
     x, y = toy_features(NET, POINTS, cut), toy_features(other, POINTS, cut)
     kinds = ("none", "permutation", "g_relu", "orthogonal", "rank 1", "rank 2", "full")
     gaps = {kind: np.abs(x @ toy_stitch(kind, x, y).T - y).max() for kind in kinds}

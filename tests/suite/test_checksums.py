@@ -95,7 +95,8 @@ def pairs():
 
 
 @pytest.mark.parametrize("what", pairs())
-def test_two_values_make_two_networks_and_the_same_one_makes_the_same(what):
+def test_checksum_follows_the_value_held(what):
+    """Networks that hold equal values have one checksum, and those that hold other values have another."""
     (one, other), (again, _) = pairs()[what], pairs()[what]
     if "lambda" in what:
         again = one
@@ -117,7 +118,8 @@ def test_the_checksum_is_the_same_in_every_process():
     assert one == other and len(one) == len(pairs())
 
 
-def test_a_name_for_a_module_of_the_network_and_a_circle_come_to_an_end():
+def test_checksum_ends_on_references_back_to_the_network():
+    """The checksum ends on an attribute that refers back to the network, and it tells such attributes apart."""
     one, other = Holding(None), Holding(None)
     for module in (one, other):
         module.value = [module, module.held]

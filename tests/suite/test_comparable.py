@@ -61,7 +61,8 @@ def test_folders_are_read_and_their_bad_files_named(tmp_path):
     assert [item["file"] for item in unreadable] == ["3.json"] and "not complete JSON" in unreadable[0]["reason"]
 
 
-def test_an_unfinished_file_under_the_name_of_a_finished_one_is_left_out(tmp_path):
+def test_unfinished_file_with_a_final_name_is_left_out(tmp_path):
+    """An unfinished file under the name of a finished one is left out, with the reason."""
     made(random_scores(0, 2, 5), unfinished_of=40).save(tmp_path / "a.json")
     made(random_scores(0, 2, 5)).save(tmp_path / "b.json")
     found, unreadable = load_signatures(tmp_path)

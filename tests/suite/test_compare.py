@@ -33,7 +33,8 @@ def test_statistics_are_those_of_the_live_calls():
     assert math.isnan(statistics({"net": made(rows[:1])})["batch_std"][0])
 
 
-def test_history_runs_from_alexnet_to_today_and_strangers_come_last():
+def test_history_is_by_year_with_unknown_networks_last():
+    """The history is in the order of publication, and unknown networks come last."""
     names = ["my_own", "swin_t", "vgg16", "alexnet", "vit_b_16", "vgg11", "resnet50", "googlenet"]
     table = history({name: published(name, random_scores(i, 1, 9)) for i, name in enumerate(names)})
     assert list(table["model"]) == [

@@ -36,7 +36,8 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figures_name_every_network_mark_random_weights_and_are_legible_on_a_phone(name):
+def test_figures_name_networks_and_are_legible(name):
+    """Figures name every network, mark random weights and are legible on a phone."""
     signatures = many(33, lambda i: "pretrained" if i % 2 else "random")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -60,7 +61,8 @@ def test_where_all_weights_are_of_one_kind_no_name_has_a_star(name, kind):
     assert not any("*" in word for word in words) and any("random weights" in w for w in words) == (kind == "random")
 
 
-def test_batch_sizes_are_shown_beside_the_change_from_the_largest():
+def test_batch_sizes_are_compared_with_the_largest():
+    """Each batch size has its curve and, below it, its change from the largest size."""
     scores = {size: random_scores(size, 2, 9) for size in (512, 64, 128)}
     figures.plot_batch_sizes([made(rows, size=size) for size, rows in scores.items()])
     above, below = plt.gcf().axes

@@ -139,7 +139,8 @@ def test_any_name_stays_a_name(tmp_path):
     assert all(line.isprintable() for line in repr(result).splitlines())
 
 
-def test_mixed_settings_get_sections_and_are_compared_where_they_can_be(tmp_path):
+def test_mixed_settings_are_compared_where_possible(tmp_path):
+    """Mixed settings get sections of their own and are compared where they can be."""
     folder = tmp_path / "runs"
     for data, names in (("cifar10", ["alexnet"]), ("imagenet", ["alexnet", "vgg11"])):
         folder_of(folder, names, data=data, companions=False)

@@ -69,7 +69,8 @@ def test_finished_run_runs_nothing_again(whole, monkeypatch):
 
 
 @pytest.mark.parametrize(("at", "kind"), [(1, OSError), (BATCHES - 1, OSError), (6, KeyboardInterrupt)])
-def test_a_batch_that_fails_or_is_interrupted_keeps_those_before_it(whole, tmp_path, at, kind):
+def test_stopped_run_keeps_the_finished_batches(whole, tmp_path, at, kind):
+    """A run that fails or is interrupted keeps the batches that are finished."""
     folder = tmp_path / str(at)
     error = stopped(folder, at, kind)
     done, _ = progress_of(folder)["small"]
@@ -108,7 +109,8 @@ def as_tensor(image):
     return torch.from_numpy(np.array(image, dtype=np.float32).transpose(2, 0, 1))
 
 
-def test_unreadable_images_are_listed_with_their_batch_and_finished_batches_are_not_read_again(tmp_path, recwarn):
+def test_resumed_run_lists_unreadable_images_once(tmp_path, recwarn):
+    """Unreadable images are listed with their batch, and finished batches are not read again."""
     images = noise_images(tmp_path / "images", [f"{i:02}.bmp" for i in range(24)], 8, 8)
     for i in (3, 17):
         (images / f"{i:02}.bmp").write_bytes(b"broken")
@@ -238,8 +240,11 @@ def test_another_network_with_the_same_weights_is_refused(tmp_path, one, other):
         runs.run(network(other), data(2), tmp_path, type(one).__name__)
 
 
-def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, tmp_path):
-    """However long a network takes: a piece costs loading and the one batch during which it ends, no finished batch."""
+def test_run_in_pieces_equals_one_run(whole, tmp_path):
+    """A run in pieces equals one run, and each batch is measured once.
+
+    However long a network takes, a piece costs loading and the one batch during which it ends, but no finished batch.
+    """
     for at in (3, 6, 9):
         stopped(tmp_path, at)
     read = []
@@ -247,7 +252,8 @@ def test_a_run_in_pieces_equals_one_run_and_each_batch_is_measured_once(whole, t
     assert read == [0, 9] and files(tmp_path) == files(whole)
 
 
-def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp_path, monkeypatch):
+def test_fast_batches_are_written_together(whole, tmp_path, monkeypatch):
+    """Fast batches are written together, and all of them are written when the run stops."""
     monkeypatch.setattr(runs, "PAUSE", 1000)
     saved = []
     save = Signature.save
@@ -262,8 +268,11 @@ def test_fast_batches_are_written_together_and_all_when_the_run_stops(whole, tmp
     (SETTINGS, False, True), (SETTINGS, False, False), (SETTINGS, True, False),
     (replace(SETTINGS, pool="trailing"), True, True),
 ])  # fmt: skip
-def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, other, restart, ends):
-    """The other begins while the first, which has found two batches, measures its third; nothing of either is lost."""
+def test_second_process_to_write_stops(tmp_path, other, restart, ends):
+    """If two processes measure one network, the second one to write stops.
+
+    The other begins while the first, which has found two batches, measures its third; nothing of either is lost.
+    """
 
     def meddle(k):
         if k == 2:
@@ -279,7 +288,8 @@ def test_of_two_processes_at_one_network_the_second_to_write_stops(tmp_path, oth
     assert not restart or there[f"{PARTIAL}.old1"] == before[PARTIAL]
 
 
-def test_finished_signature_of_another_run_is_not_overwritten_but_renamed_on_request(whole, tmp_path):
+def test_other_signature_is_kept_or_renamed(whole, tmp_path):
+    """A finished signature of another run is not overwritten; on request it is renamed."""
     run(tmp_path)
     before = (tmp_path / "small.json").read_bytes()
     with pytest.raises(RunError, match="is of another run: pool is 'spatial' there and 'trailing' here"):

@@ -100,8 +100,8 @@ def test_what_is_done_is_skipped_and_what_is_begun_goes_on(loaded, tmp_path, mon
     assert run_suite(NAMES, tmp_path, **OPTIONS) == [] and capsys.readouterr().err == ""
 
 
-def test_an_unfinished_file_under_the_name_of_a_finished_one_is_finished(loaded, tmp_path):
-    """However much of it lies beside it under its own name."""
+def test_unfinished_file_with_a_final_name_is_finished(loaded, tmp_path):
+    """An unfinished file under the name of a finished one is finished, however much of it lies beside it."""
     run_suite(NAMES[:2], tmp_path, **OPTIONS)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.json")}
     partials = [path.with_name(f"{path.name}.partial") for path in before]
@@ -131,8 +131,11 @@ def folders(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:imagenette. .* has 18 images")
-def test_a_result_of_other_data_or_weights_of_the_same_name_is_refused(loaded, tmp_path, folders):
-    """Byte for byte as large and under the same names. What is as it was, if elsewhere, is finished."""
+def test_other_data_or_weights_of_one_name_are_refused(loaded, tmp_path, folders):
+    """A result of other data or other weights under the same name is refused.
+
+    The files of the other data have the same sizes and names. A result of unchanged data in another place is finished.
+    """
     for i, (option, named) in enumerate((
         (lambda folder: {"dataset": str(folder)}, "dataset.sha256"),
         (lambda folder: {"dataset": "imagenette", "root": str(folder.parent)}, "dataset.sha256"),
@@ -185,8 +188,11 @@ def test_what_an_older_version_or_the_other_command_stored(loaded, tmp_path):
     assert "Move it away, or start again with --restart" in failure.reason
 
 
-def test_a_suite_goes_on_after_a_failure_and_later_does_only_that(loaded, tmp_path, monkeypatch, capsys):
-    """A bug in one network is named as such."""
+def test_suite_continues_and_retries_only_failures(loaded, tmp_path, monkeypatch, capsys):
+    """A suite continues after a failure, and the next run does only what failed.
+
+    A bug in one network is named as such.
+    """
     real = suite.load_model
 
     def load(name, **options):
@@ -292,7 +298,8 @@ def circular(path):
     (lambda path: path.symlink_to("/sys"), "cannot write to the folder"),
     (lambda path: path.symlink_to("/proc/self"), "cannot write to the folder"),
 ])  # fmt: skip
-def test_a_folder_that_cannot_be_written_is_refused_before_any_network_is_loaded(loaded, tmp_path, make, says):
+def test_unwritable_folder_is_refused_before_loading(loaded, tmp_path, make, says):
+    """A folder that cannot be written is refused before any network is loaded."""
     out = tmp_path / str(len(list(tmp_path.iterdir())))
     make(out)
     with pytest.raises(SuiteError, match=rf"^out: .*{re.escape(says)}"):

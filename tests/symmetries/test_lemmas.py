@@ -21,7 +21,8 @@ KINDS = list(sample_kinds(3, 0))
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "gaussian", "cube"])
-def test_no_matrix_outside_a_group_passes_and_a_group_that_is_too_small_is_found_out(name):
+def test_matrices_outside_fail_and_a_small_group_is_found(name):
+    """No matrix outside of a group passes, and a group that is too small is found out."""
     group = intertwiner(name)
     assert others_passing(name, group) == 0
     assert others_passing(name, intertwiner("gelu")) > 0, "gelu has permutations only"

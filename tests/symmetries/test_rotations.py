@@ -35,7 +35,8 @@ def test_stored_rotations_are_complete_and_consistent():
         stored.penalties("relu9", "group", "after")
 
 
-def test_what_rotations_cost_more_is_a_difference_of_means_for_each_network():
+def test_excess_of_rotations_is_a_difference_of_means():
+    """What rotations cost more is a difference of means for each network."""
     stored = load_rotations(ROTATIONS)
     assert sorted(stored.without_norm + stored.folded) == sorted(stored.networks) and stored.without_norm
     rotation, group = (stored.penalties("relu3", kind, "after", stored.folded) for kind in ("rotation", "group"))

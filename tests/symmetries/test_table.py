@@ -49,7 +49,8 @@ def test_what_has_no_group_is_named(activation, error, message):
 @pytest.mark.parametrize(
     "name", ["identity", "relu", "tanh", "gaussian", "cube", "gelu", "relu_squared", "heaviside", "abs", "sign"]
 )
-def test_a_group_passes_its_own_activation_and_no_other_and_a_wrong_phi_is_seen(name):
+def test_group_passes_its_own_activation_only(name):
+    """A group passes its own activation and no other, and a wrong phi is seen."""
     group = intertwiner(name)
     a = group.sample(4, 0)
     assert passing(name, group) == 10 and defect(name, a, group.phi(a)) < 1e-10

@@ -43,7 +43,8 @@ def test_a_search_finds_a_small_turn_that_t_cannot_make(seed):
     assert found["search from T"] < 1e-6 < 0.05 < found["T"]
 
 
-def test_a_search_from_a_turned_cloud_ends_elsewhere_and_above_regression():
+def test_search_from_a_turned_cloud_ends_above_regression():
+    """A search that starts from a turned cloud ends elsewhere, above the distance that regression leaves."""
     x = cloud(width=0.5, angle=30)
     found = best_map.distances_left(x, np.maximum(x, 0))
     assert found["search from T"] == pytest.approx(found["regression"], rel=1e-6)

@@ -11,7 +11,8 @@ seeds = pytest.mark.parametrize("seed", range(3))
 
 
 @seeds
-def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
+def test_linear_layer_has_the_score_of_its_twin(seed):
+    """A linear layer has the score of its twin, with shrinkage too."""
     x = finite.layer_inputs(40, 80, seed=seed)
     shrunk = finite.reading(x, x * np.linspace(0.1, 2, 80))
     assert shrunk.score == pytest.approx(shrunk.linear, abs=1e-9) and shrunk.score < 0.9
@@ -19,7 +20,8 @@ def test_a_linear_layer_is_its_own_twin_whatever_shrinkage_makes_of_it(seed):
 
 
 @seeds
-def test_few_samples_lower_the_score_of_independent_channels_and_raise_that_of_correlated_ones(seed):
+def test_few_samples_lower_or_raise_the_score_by_correlation(seed):
+    """Few samples lower the score of independent channels and raise that of correlated ones."""
     few, many = ([finite.relu_reading(n, 100, stretched=kind, seed=seed) for kind in (False, True)] for n in (40, 600))
     assert few[0].score < many[0].score and few[1].score > many[1].score
     for one, other in zip(few, many, strict=True):
@@ -37,6 +39,7 @@ def test_inputs_have_the_moments_they_promise(stretched):
     np.testing.assert_allclose(means, [NormalDist().inv_cdf((k + 0.5) / 6) for k in range(6)], atol=0.03)
 
 
-def test_with_shrinkage_scores_are_stable_over_d_only_where_channels_are_alike():
+def test_shrunk_scores_are_stable_for_similar_channels_only():
+    """With shrinkage, scores are stable over the width only where channels are alike."""
     spreads = [np.ptp(finite.relu_scores(100, [20, 100, 200], centred=kind)) for kind in (True, False)]
     assert spreads[0] < 0.03 < 0.05 < spreads[1]

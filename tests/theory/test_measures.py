@@ -11,8 +11,11 @@ seeds = pytest.mark.parametrize("seed", range(3))
 
 
 @seeds
-def test_form_two_is_the_limit_and_finds_affine_images_where_form_one_does_not(seed):
-    """Parts (a) to (c) of the theorem on singular covariances."""
+def test_form_two_is_the_limit_of_ridges(seed):
+    """Form two is the limit of vanishing ridges and finds affine images where form one does not.
+
+    These are parts (a) to (c) of the theorem on singular covariances.
+    """
     rng = np.random.default_rng(seed)
     x, b = rng.normal(size=(8, 20)), measures.random_psd(20, rng)
     for y in (x @ b, np.maximum(x, 0)):
@@ -40,7 +43,8 @@ def test_map_score_with_form_two_is_the_score(shape, seed):
 
 
 @seeds
-def test_one_outlier_makes_the_score_with_shrinkage_negative_but_not_below_the_independent_coupling(seed):
+def test_outlier_makes_shrunk_score_negative_above_its_bound(seed):
+    """One outlier makes the score with shrinkage negative, but not less than the independent coupling allows."""
     x, y = measures.outlier_pair(seed)
     lowest = 1 - np.sqrt((1 + 1 / (1 - shrinkage(x).item())) / 2)  # the map stretches the cloud by at most 1 / (1 - s)
     assert lowest <= affinity_score(x, y).item() < 0 <= affinity_score(x, y, covariance="empirical").item()

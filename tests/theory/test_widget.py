@@ -116,7 +116,8 @@ def test_the_picture_draws_every_point():
     assert nearly_straight.score() < 0.9999 and "\u2082 &lt; 0.001 of at most" in nearly_straight.picture()
 
 
-def test_exchanges_end_at_a_coupling_that_no_exchange_shortens_and_never_lengthen_it():
+def test_exchanges_never_lengthen_and_end_at_a_local_optimum():
+    """Exchanges never lengthen the coupling, and they end at one that no exchange shortens."""
     x, y = MoveTheCloud(map="turn").samples()
     image = affine_map(x, y, covariance="empirical")(x)
     lengths = []

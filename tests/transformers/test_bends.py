@@ -30,7 +30,8 @@ def cloud(seed: int, tokens: int = 800, channels: int = 5) -> tuple[torch.Tensor
     return mixed, torch.nn.functional.gelu(mixed)
 
 
-def test_bends_are_the_formula_written_out_and_their_root_mean_square_is_one_less_the_paired_score():
+def test_bends_are_their_formula_and_give_the_paired_score():
+    """Bends are their formula written out, and their root mean square is one minus the paired score."""
     before, after = cloud(0)
     x, y = (value.double().numpy() for value in (before, after))
     cov_x, cov_y = np.cov(x.T, bias=True), np.cov(y.T, bias=True)

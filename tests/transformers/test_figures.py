@@ -104,7 +104,8 @@ def test_a_course_is_that_of_every_call_by_both_pools():
         np.testing.assert_allclose([*drawn(panel).values()], [*network.scores[pool].T, network.bits / 8])
 
 
-def test_pools_stand_at_the_trained_means_and_every_seed_is_there():
+def test_pools_are_drawn_at_trained_means_of_every_seed():
+    """Pools are drawn at the means after training, and every seed is there."""
     (axes,) = draw(gpt_figures.plot_gpt_pools, GPTS)
     filled = [line for line in axes.lines if line.get_marker() != "None" and line.get_color() != "white"]
     expected = [[network.mean(pool) for network in seeds.values()] for seeds in GPTS.values() for pool in GPT_POOLS]

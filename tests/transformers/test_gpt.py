@@ -29,8 +29,11 @@ def test_a_later_byte_does_not_change_an_earlier_logit(name):
     assert (one[:, place:] - two[:, place:]).abs().amax(dim=(0, 2)).min() > 1e-4  # every later one does change
 
 
-def test_attention_is_the_textbook_s_with_turned_queries_and_keys():
-    """One token and one head at a time, with complex numbers for the turning."""
+def test_attention_is_textbook_attention_with_rotary_positions():
+    """Attention is that of the textbook with rotated queries and keys.
+
+    The oracle takes one token and one head at a time and rotates with complex numbers.
+    """
     torch.manual_seed(0)
     width, heads, tokens = 12, 2, 7
     attention = Attention(width, heads).double()
@@ -64,7 +67,8 @@ SEEN = {"gelu": ("gelu", 384), "relu": ("relu", 384), "silu": ("silu", 384), "re
 
 
 @pytest.mark.parametrize("name", GPTS)
-def test_every_call_is_seen_and_named_and_all_networks_are_of_one_size(name):
+def test_every_call_is_seen_and_networks_have_one_size(name):
+    """Every activation call is seen and named, and all networks are of one size."""
     network = build_gpt(name)
     found = signature(network, [windows(8)])
     function, channels = SEEN[GPTS[name][0]]

@@ -42,7 +42,8 @@ def judged(table: Callable, gpts) -> list:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_networks_as_the_rules_say_hold_them_all_and_their_contrary_fails_them_all(table):
+def test_rules_hold_for_planted_networks_and_fail_reversed(table):
+    """Networks made after the rules hold all of them, and networks made contrary to them fail all."""
     found = judged(table, every())
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "held" for claim in found}
     assert all(claim.kind == "own" for claim in found)
@@ -61,8 +62,11 @@ def test_networks_as_the_rules_say_hold_them_all_and_their_contrary_fails_them_a
     assert {claim.what: claim.verdict for claim in found} == {claim.what: "failed" for claim in found}
 
 
-def test_the_lowest_rank_of_the_seeds_decides_so_that_the_rule_can_be_held_and_can_fail():
-    """Ranks of five take few values: .9 in every seed, or .9 among 1s, is what the rule allows."""
+def test_lowest_rank_of_the_seeds_decides():
+    """The lowest rank correlation of the seeds decides, and the rule can be held and can fail.
+
+    Ranks of five take few values: .9 in every seed, or .9 among 1s, is what the rule allows.
+    """
 
     def last(gpts):
         return next(row for row in claims.gpt_pool_claims(gpts) if "spatial and last" in row.what)
@@ -78,7 +82,8 @@ def test_the_lowest_rank_of_the_seeds_decides_so_that_the_rule_can_be_held_and_c
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_one_seed_decides_nothing_and_what_is_not_trained_is_said(table):
+def test_one_seed_decides_nothing_and_missing_networks_are_named(table):
+    """One seed leaves every claim undecided, and networks that are not trained are named."""
     found = table(every(seeds=1))
     assert {claim.verdict for claim in found} == {"undecided"}
     for claim in found:  # correlations keep their bounds

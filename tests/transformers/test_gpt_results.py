@@ -18,7 +18,8 @@ NETWORKS = [network for seeds in STORED.values() for network in seeds.values()]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_every_network_learned_and_has_scores_at_its_start_and_end(network):
+def test_every_network_learned_and_has_scores_at_both_ends(network):
+    """Every stored network has learned and has scores at its start and at its end."""
     assert network.bits[0] > 7.5 and network.bits[-1] < 3  # pairs of bytes alone give 3.4
     assert network.steps[0] == 0 and network.steps[-1] == GPT_STEPS
     assert network.steps.tolist() == ([0, *GPT_MOMENTS] if network.seed == 0 else [0, GPT_STEPS])
@@ -31,7 +32,8 @@ def test_every_network_learned_and_has_scores_at_its_start_and_end(network):
     assert network.mean("last", 0) == pytest.approx(network.scores["last"][0].mean())
 
 
-def test_every_stored_file_is_of_its_name_and_keeps_its_bits_in_half_precision():
+def test_stored_files_match_their_names_and_full_precision():
+    """Every stored file is of its name, and half precision keeps the network's bits per byte."""
     texts = set()
     for file in (FOLDER / "results").glob("*.json"):
         result = json.loads(file.read_text(encoding="utf-8"))
@@ -50,7 +52,8 @@ def test_the_stored_weights_give_the_stored_scores():
     np.testing.assert_allclose(found, STORED["gelu"][0].scores["spatial"][-1], atol=1e-3)
 
 
-def test_inputs_of_a_start_are_those_of_linear_layers_and_training_moves_them_to_where_gelu_is_flat():
+def test_training_moves_gelu_inputs_to_its_flat_side():
+    """The inputs at the start are those of linear layers, and training moves them to where GELU is flat."""
     rows = gpt_inputs(FOLDER).rows()
     for row in rows[:4]:  # PyTorch's own start: variance 1/3 of what comes in, which is normalised
         assert abs(row["mean"]) < 0.05 and row["spread"] == pytest.approx(3**-0.5, abs=0.1)

@@ -47,7 +47,8 @@ def test_a_tenth_is_held_out_of_bytes_and_of_their_numbers_alike():
 
 
 @pytest.mark.parametrize(("length", "count"), [(129, 1), (129, 4), (5000, 7), (300, 50)])
-def test_windows_are_pieces_of_the_text_from_its_beginning_to_its_end(length, count):
+def test_windows_cover_the_text_evenly(length, count):
+    """Windows are pieces of the text that are evenly spaced from its beginning to its end."""
     windows = cut_windows(torch.arange(length), count)
     assert windows.shape == (count, CONTEXT + 1)
     assert (windows.diff(dim=1) == 1).all()  # in order, without a gap
@@ -60,7 +61,8 @@ def test_windows_are_pieces_of_the_text_from_its_beginning_to_its_end(length, co
             cut_windows(torch.arange(length), count)
 
 
-def test_bits_are_the_mean_over_all_bytes_and_knowing_nothing_costs_eight():
+def test_bits_are_the_mean_over_bytes_and_8_without_knowledge():
+    """Bits per byte are the mean over all bytes, and a uniform prediction costs eight."""
     network, windows = build_gpt("relu"), cut_windows(TEXT, 65)  # one batch is of one window
     with torch.no_grad():
         chances = network(windows[:, :-1]).double().softmax(-1).numpy()
@@ -94,7 +96,8 @@ def test_a_stopped_training_goes_on_with_the_same_bits(tmp_path, stop):
     assert [each["loss"] for each in again] == [each["loss"] for each in history]
 
 
-def test_the_seed_decides_the_windows_and_the_checkpoint_of_another_run_is_refused(tmp_path):
+def test_seed_decides_windows_and_other_checkpoints_fail(tmp_path):
+    """The seed decides the windows, and the checkpoint of another run is refused."""
     losses = [fit_gpt(small(), TEXT, SMALL, steps=3, seed=seed)[0]["loss"] for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
     given: dict[str, Any] = {"text": TEXT, "recipe": SMALL, "steps": 3, "seed": 0}
@@ -120,7 +123,8 @@ def test_the_rate_is_what_the_rule_says_of_the_stored_trials():
 
 
 @pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
-def test_the_script_trains_what_is_missing_measures_it_and_tries_every_rate(tmp_path, capsys, monkeypatch):
+def test_script_trains_and_measures_what_is_missing(tmp_path, capsys, monkeypatch):
+    """The script trains what is missing, measures it and tries every learning rate."""
     script = load_script(FOLDER / "make.py")
     monkeypatch.setattr(script, "SMOKE_STEPS", 4)  # a quarter of them with each rate
     options = ["--out", str(tmp_path), "--only", "gelu", "--seeds", "0", "--smoke"]

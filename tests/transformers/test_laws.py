@@ -64,7 +64,8 @@ def test_the_laws_of_a_layer_are_those_of_its_channels():
         assert (abs(gap) < 0.01) if explained else (abs(gap) > 0.03)
 
 
-def test_loud_channels_count_more_and_spreads_that_are_none_are_refused():
+def test_channels_count_by_variance_and_bad_spreads_fail():
+    """Channels count by their variance, and a spread that is not positive and finite is refused."""
     low, high = score_from_correlations([0.5, 1.0], [9.0, 1.0]), score_from_correlations([0.5, 1.0], [1.0, 9.0])
     assert (low, high) == pytest.approx((1 - np.sqrt(0.5 * 0.9), 1 - np.sqrt(0.5 * 0.1)))
     for spread in (0.0, -1.0, np.nan):

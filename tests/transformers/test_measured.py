@@ -43,8 +43,11 @@ def test_what_is_stored_are_scores_and_laws(stored):
             assert row.shares.sum() == pytest.approx(1, abs=1e-4) and len(row.edges) == len(row.shares) + 1
 
 
-def test_texts_and_their_lines_are_compared_with_english_on_one_batch(stored):
-    """Planted: by kind of text a score and a line of its own, the same for all six calls."""
+def test_texts_and_lines_are_compared_with_english(stored):
+    """Texts and their linear twins are compared with English on one batch.
+
+    Each kind of text has a planted score and a line of its own, the same for all six calls.
+    """
     levels = {"english": (0.9, 0.99), "code": (0.8, 0.95), "random": (0.6, 0.9)}
     jobs = [Job(weights, kind=kind, batch="0") for weights in ("trained", "random") for kind in levels]
     scores, twins = ({job.name: [levels[job.kind][side]] * 6 for job in jobs} for side in (0, 1))

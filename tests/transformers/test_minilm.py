@@ -48,7 +48,8 @@ def rank_of_partners(network) -> list[int]:
     return (cosines > cosines.diagonal()[:, None]).sum(dim=1).tolist()
 
 
-def test_every_sentence_is_nearest_to_the_one_of_its_meaning_and_without_training_it_is_not(trained, untrained):
+def test_trained_embeddings_pair_sentences_by_meaning(trained, untrained):
+    """Every sentence is nearest to the one of its meaning, and without training it is not."""
     assert rank_of_partners(trained) == [0] * len(LIKE_PAIRS)
     assert all(sum(rank == 0 for rank in rank_of_partners(each)) < 5 for each in untrained)  # by chance 1 of 6
 
@@ -64,7 +65,8 @@ def test_watching_leaves_every_bit_of_the_embeddings(trained, batch):
     assert torch.equal(before, watched) and torch.equal(before, after)
 
 
-def test_embeddings_have_length_one_and_do_not_see_their_neighbours(trained):
+def test_embeddings_have_length_one_and_ignore_neighbours(trained):
+    """Embeddings have length one and do not depend on their neighbours in the batch."""
     together = embeddings(trained, [*FIRST, "A sentence that is a good deal longer than all of the others are here."])
     assert together.norm(dim=1) == pytest.approx(torch.ones(len(together)))
     alone = torch.cat([embeddings(trained, [text]) for text in FIRST])
@@ -95,7 +97,8 @@ def test_random_tokens_are_drawn_from_all_words_alike(trained):
     assert inside.unique().numel() > 20_000
 
 
-def test_random_weights_are_drawn_and_rearranged_ones_are_the_trained_numbers(trained, untrained):
+def test_random_weights_are_drawn_or_trained_ones_permuted(trained, untrained):
+    """Random weights are drawn anew, and rearranged ones are the trained numbers in another order."""
     numbers, drawn, moved = (dict(each.model.named_parameters()) for each in (trained, *untrained))
     for name in ("encoder.layer.2.intermediate.dense.weight", "encoder.layer.0.attention.self.query.weight"):
         assert torch.equal(moved[name].flatten().sort().values, numbers[name].flatten().sort().values)

@@ -38,7 +38,8 @@ def test_a_signature_is_measured_as_it_is_stored_and_only_once(make, tmp_path, c
 
 
 @pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
-def test_the_vision_transformers_are_measured_as_they_are_stored_and_only_once(make, tmp_path, capsys):
+def test_vits_are_measured_as_stored_and_only_once(make, tmp_path, capsys):
+    """The script finds the stored scores of the vision transformers and measures each of them only once."""
     out = tmp_path / "minilm"
     make.main(["vits", "--smoke", "--out", str(out)])
     found, stored = (

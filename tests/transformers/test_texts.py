@@ -43,7 +43,8 @@ def test_shuffling_keeps_the_words_of_each_text_and_moves_them(seed):
     assert found == words_shuffled(texts, seed) != words_shuffled(texts, seed + 1)
 
 
-def test_the_script_writes_prose_and_lines_of_the_running_python_and_the_stored_texts_are_such(tmp_path):
+def test_script_writes_prose_and_code_of_pythons_library(tmp_path):
+    """The script writes prose and lines of the running Python, and the stored texts are of this kind."""
     (tmp_path / "minilm").mkdir()
     load_script(FOLDER / "minilm" / "make.py").main(["texts", "--out", str(tmp_path / "minilm")])
     folder = Path(sysconfig.get_paths()["stdlib"])

@@ -24,7 +24,8 @@ def tiny() -> VisionTransformer:
 
 
 @pytest.mark.parametrize("pool", VIT_POOLS)
-def test_both_scores_are_those_of_the_whole_network_with_and_without_the_blocks_attention(tiny, pool):
+def test_scores_match_the_network_with_and_without_attention(tiny, pool):
+    """Both scores are those of the whole network, with and without the attention of the block."""
     images = torch.randn(60, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     found = attention_scores(tiny, images, pool)
     assert found[0] == pytest.approx(signature(tiny, [images], pool=pool).mean, abs=1e-5)
@@ -37,7 +38,8 @@ def test_both_scores_are_those_of_the_whole_network_with_and_without_the_blocks_
     assert not any(module._forward_pre_hooks for module in tiny.modules())
 
 
-def test_the_stored_scores_with_attention_are_those_of_the_chapter_on_the_decade():
+def test_stored_scores_with_attention_are_the_decades():
+    """The stored scores with attention are those of the chapter on the decade."""
     decade, vits = load_decade(BOOK / "decade"), load_vits(FILE)
     for name in BLOCKS:
         expected = decade[name][0].signatures[END, "spatial"].mean

@@ -30,7 +30,8 @@ def test_the_page_computes_what_python_computes(node):
     np.testing.assert_allclose(found, [widget.score() for widget in widgets], atol=1e-12)
 
 
-def test_the_number_is_the_root_mean_square_of_the_layers_bends_and_the_text_names_most_and_least():
+def test_number_is_the_bends_root_mean_square():
+    """The number is the root mean square of the layer's bends, and the text names the most and the least bent token."""
     widget = token_bends(PLANTED, LEVELS)
     widget.selected, widget.order, widget.layer = "second one", "reversed", 2
     each = PLANTED["second one"]["reversed"]

@@ -57,7 +57,8 @@ def lacking(monitor, alarms):
     return alarms
 
 
-def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_all(tmp_path):
+def test_score_that_predicts_the_cost_is_of_use(tmp_path):
+    """A score that knows the cost is of use, but not where the paired R2 knows it all."""
     costs = stored_costs(tmp_path, "score")
     assert [row.verdict for row in claims.cost_claims(costs)] == ["held"] * 3
     assert list(claims.cost_table(costs)["measure"]) == list(claims.RIVALS)
@@ -69,7 +70,8 @@ def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_
     ((0.5, 0.1, 0.9), "held"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "failed"),
     ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "failed"), ((0.0, -0.3, 0.3), "undecided"),
 ])  # fmt: skip
-def test_a_rule_of_two_halves_needs_both_and_fails_only_beyond_its_interval(found, verdict):
+def test_rule_of_two_halves_needs_both(found, verdict):
+    """A rule of two halves needs both, and it fails only beyond its interval."""
     assert claims.two_halves("lead", Interval(*found), 0.2, "H").verdict == verdict
 
 
@@ -111,7 +113,8 @@ def test_the_stored_results_are_read_back():
     assert all(sorted(each["gone"]) == list(range(len(path["calls"]))) for each in path["paths"])
 
 
-def test_a_monitor_that_sees_all_one_that_sees_nothing_and_too_few_networks():
+def test_monitors_that_see_all_or_nothing_or_few_networks():
+    """A monitor that sees all faults holds, one that sees none fails, and few networks show nothing."""
     alarms = stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score"))
     primary, kinds = claims.alarm_claims(alarms)
     assert primary.ours > 0.5
@@ -125,7 +128,8 @@ def test_a_monitor_that_sees_all_one_that_sees_nothing_and_too_few_networks():
     assert claims.wins(alarms) == ["inverted"]
 
 
-def test_a_family_in_which_a_measure_knows_nothing_is_seen_in_its_row(tmp_path):
+def test_uninformative_family_is_seen_in_its_row(tmp_path):
+    """A family in which a measure knows nothing is seen in its row."""
     costs = stored_costs(tmp_path, "score")
     for call in costs.calls[costs.families.index("alexnet")]:
         call["kl"] = 10 ** (-3 * call["r2"])
@@ -134,7 +138,8 @@ def test_a_family_in_which_a_measure_knows_nothing_is_seen_in_its_row(tmp_path):
     assert rows["plain"]["1 − score"] > 0.9
 
 
-def test_leads_are_printed_with_the_networks_in_which_they_are_0_by_identity(tmp_path):
+def test_leads_name_networks_where_they_are_0_by_identity(tmp_path):
+    """Leads are printed with the networks in which they are 0 because both orders are the same."""
     networks, families = stored_costs(tmp_path, "score").removed()
     for call in networks[0]["calls"]:
         call["r2"] = call["score"]
@@ -143,7 +148,8 @@ def test_leads_are_printed_with_the_networks_in_which_they_are_0_by_identity(tmp
     assert rows["sign entropy − random"]["points"].startswith("0.0 [")
 
 
-def test_a_lead_over_a_monitor_is_taken_on_the_networks_that_have_it():
+def test_lead_over_a_monitor_is_on_the_networks_that_have_it():
+    """A lead over a monitor is taken on the networks that have it."""
     alarms = lacking("batch norm", stored_alarms(lambda monitor, fault: 2.4 * (monitor == "score")))
     assert len(claims.gains(alarms, "batch norm")) == 4
     assert claims.alarm_table(alarms).rows()[-1]["batch norm"] < 10

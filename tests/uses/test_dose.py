@@ -64,7 +64,8 @@ def test_a_dose_is_a_handle_either_way_round():
     assert rows[0].ours == pytest.approx(16, abs=3) and rows[2].ours == pytest.approx(32, abs=3)
 
 
-def test_no_dose_is_no_handle_if_seeds_agree_and_undecided_if_they_do_not():
+def test_no_dose_effect_needs_agreeing_seeds():
+    """Without an effect the dose is no handle if the seeds agree, and undecided if they do not."""
     assert verdicts(made_up(lambda network: 0.0)) == [f"no handle of {MATTERS:g} points or more"] * 2
     assert verdicts(made_up(lambda network: 0.0, scatter=15.0)) == ["undecided"] * 2
 
@@ -82,7 +83,8 @@ def test_intervals_are_those_of_holms_correction():
             assert row.interval == pytest.approx(tuple(expected))
 
 
-def test_trainings_that_miss_their_aim_stay_and_are_counted_until_they_are_too_many():
+def test_missed_aims_stay_until_they_are_too_many():
+    """Trainings that miss their aim stay and are counted, until there are too many of them."""
     runs = made_up(lambda network: -8.0)
     before = dose.dose_claims(runs)
     for seed in DOSE_SEEDS[:2]:
@@ -94,7 +96,8 @@ def test_trainings_that_miss_their_aim_stay_and_are_counted_until_they_are_too_m
     assert dose.dose_verdict(runs, "resnet18") == "not judged" and dose.dose_claims(runs)[2].verdict == "held"
 
 
-def test_a_failed_training_leaves_its_pair_out_and_a_missing_one_leaves_the_question_open():
+def test_failed_training_drops_its_pair_and_missing_one_waits():
+    """A failed training leaves out its pair, and a missing one leaves the question open."""
     runs = made_up(lambda network: -8.0)
     runs["vgg11"][DOSE_SEEDS[0]]["high"] = {"failed": "the loss of epoch 1 is not finite"}
     assert dose.dose_verdict(runs, "vgg11") == "a handle on robustness"
@@ -105,7 +108,8 @@ def test_a_failed_training_leaves_its_pair_out_and_a_missing_one_leaves_the_ques
     assert dose.dose_verdict({}, "vgg11") == "not judged"
 
 
-def test_the_slope_is_that_of_the_dose_and_of_nothing_that_does_not_move():
+def test_slope_is_that_of_the_dose():
+    """The slope is that of the dose, and it is 0 for an outcome that does not move."""
     rows = {row["outcome"]: row for row in dose.slope_table(made_up(lambda network: -6.0, 0.5), "resnet18").rows()}
     for outcome in ("with noise of .1", "contrast"):
         assert float(rows[outcome]["points per +.1"].split(" ")[0]) == pytest.approx(-6, abs=0.3)
@@ -133,7 +137,8 @@ def test_an_aim_is_a_floor_and_a_target_or_shares():
     assert not aim_met({"failed": "the loss of epoch 1 is not finite"}) and aim_met(run("none", 0.5))
 
 
-def test_pilots_decide_the_low_target_by_the_smallest_that_was_met():
+def test_pilots_set_the_low_target():
+    """The pilots set the low target: it is the smallest one that was met."""
     met, missed = run("low", 0.5), run("low", 0.5) | {"mean": 0.55}
     hit = met | {"target": 0.4, "mean": 0.41}
     assert dose.low_target("vgg11", {"0.4": hit, "0.5": met}) == 0.4
@@ -191,7 +196,8 @@ def test_every_call_of_the_networks_has_a_shift_of_its_own(name):
     assert len({id(shift) for shift in found}) == len(found) == {"resnet18": 17, "vgg11": 10}[name]
 
 
-def test_held_shifts_bring_each_call_to_its_share_against_the_optimiser(network):
+def test_held_shifts_reach_their_shares_in_training(network):
+    """Held shifts bring each call to its share of negative inputs, against the optimiser."""
     wanted = [0.8, 0.35]
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.004)
     with watched_pairs(network) as pairs:
@@ -217,7 +223,9 @@ def shares_of(network, pairs):
     return [float((x < 0).double().mean()) for x, _ in pairs]
 
 
-def test_measured_shares_are_those_of_all_validation_images_together(network, monkeypatch):
+def test_shares_are_over_all_validation_images(network, monkeypatch):
+    """The measured shares are those of all validation images together."""
+
     class Data:
         validation = type("part", (), {"images": IMAGES})
 
@@ -258,7 +266,8 @@ def made_at_once(self, data, epochs):
 # The order of the runs is what this is about; that real trainings come out of it alike takes long, and is weekly.
 @pytest.mark.filterwarnings("ignore::UserWarning")  # scores of two epochs' networks may move with rounding
 @pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.weekly)])
-def test_pilots_then_arms_each_with_what_it_needs_and_a_stopped_script_goes_on(script, tmp_path, monkeypatch, trains):
+def test_pilots_precede_arms_and_a_stopped_script_resumes(script, tmp_path, monkeypatch, trains):
+    """The pilots come before the arms that need them, and a stopped script resumes."""
     if not trains:
         monkeypatch.setattr(script.Run, "make", made_at_once)
         monkeypatch.setattr(script, "asked_data", lambda *_: SimpleNamespace(name="none"))

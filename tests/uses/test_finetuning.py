@@ -33,7 +33,8 @@ def network():
     return nn.Sequential(*layers, nn.Linear(64, 5), nn.ReLU(), nn.Linear(5, 3)).eval()
 
 
-def test_before_training_it_is_the_network_with_those_calls_replaced(network):
+def test_untrained_straightened_is_the_replaced_network(network):
+    """Before training, the straightened network is the one with those calls replaced."""
     lines = fit_lines(network, IMAGES, calls_of(network, IMAGES), [1, 2])
     expected = run_replaced(network, IMAGES, lines)
     assert not torch.allclose(expected, network(IMAGES))
@@ -67,7 +68,8 @@ def made_up(of):
     }
 
 
-def test_training_mends_only_if_it_does_in_each_network_and_an_order_leads_in_the_mean():
+def test_mending_needs_every_network_and_orders_lead_in_mean():
+    """Training mends only if it does so in each network, and an order leads if it does so in the mean."""
     leads = {"none": 90.0, "score": 89.5, "paired R²": 89.5, "sign entropy": 88.0, "latest first": 89.0, "random": 80.0}
     rows = finetuning.finetuned_claims(made_up(lambda order, seed: leads[order] + seed * (1 + 0.01 * len(order))))
     assert len(rows) == 2 * 2 * len(TRAINED_ORDERS)
@@ -108,9 +110,8 @@ def test_a_run_that_is_missing_or_failed_leaves_its_rules_open():
 
 # What goes out follows from the measures; that measuring and training come out alike takes long, and is weekly.
 @pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.weekly)])
-def test_the_script_takes_out_what_the_measures_say_and_starts_from_the_same_weights_again(
-    tmp_path, monkeypatch, trains
-):
+def test_script_removes_calls_by_measure_from_equal_weights(tmp_path, monkeypatch, trains):
+    """The script removes the calls that the measures name and starts from the same weights each time."""
     script = load_script(BOOK / "data" / "uses" / "finetune.py")
     if not trains:
         starts = BOOK / "data" / "uses" / "finetuning" / "starts" / "vgg16_bn-1.json"

@@ -25,12 +25,14 @@ def calls_of(known, cost, r2=None):
     ]
 
 
-def test_divergence_is_that_of_two_coins_whatever_the_shift_of_the_logits():
+def test_divergence_is_exact_and_ignores_shifts_of_logits():
+    """The divergence is that of two coins, whatever the shift of the logits."""
     p, q = torch.tensor([[0.25, 0.75]]), torch.tensor([[0.5, 0.5]])
     assert costs.kl(p.log() + 7, q.log()) == pytest.approx(0.25 * math.log(0.5) + 0.75 * math.log(1.5))
 
 
-def test_tokens_are_rows_of_channels_and_the_same_places_for_the_same_seed():
+def test_tokens_are_rows_of_channels_at_seeded_positions():
+    """Tokens are rows of channels, at the same positions for the same seed."""
     x = torch.arange(2 * 3 * 4 * 4).float().view(2, 3, 4, 4)
     some = costs.tokens(x, 1, 0)
     assert torch.equal(costs.tokens(2 * x, 1, 0), 2 * some)
@@ -49,8 +51,11 @@ def test_a_network_of_lines_costs_nothing_to_make_affine():
     assert first["accuracy"] == found["accuracy"] == (network(x[200:]).argmax(1) == 0).double().mean()
 
 
-def test_correlation_is_spearmans_for_one_network_and_networks_are_not_compared_with_each_other():
-    """A network whose calls all cost more and all score lower adds nothing."""
+def test_correlation_is_spearmans_within_each_network():
+    """The correlation is Spearman's within each network, and networks are not compared with each other.
+
+    A network whose calls all cost more and all score lower adds nothing.
+    """
     calls = calls_of(*np.random.default_rng(1).normal(size=(2, 12)))
     theirs = stats.spearmanr([1 - call["score"] for call in calls], [call["kl"] for call in calls]).statistic
     assert foreknowledge.correlation([calls], ["a"], SCORE).mean == pytest.approx(theirs)
@@ -58,7 +63,8 @@ def test_correlation_is_spearmans_for_one_network_and_networks_are_not_compared_
     assert foreknowledge.correlation([calls, moved], ["a", "b"], SCORE).mean == pytest.approx(theirs, abs=0.02)
 
 
-def test_each_family_has_the_same_weight_however_many_networks_it_has():
+def test_each_family_has_the_same_weight():
+    """Each family has the same weight, however many networks it has."""
     order = np.arange(12)
     good, bad = calls_of(order, order), calls_of(order, -order)
     assert foreknowledge.correlation([good, bad, bad, bad], list("abbb"), SCORE).mean == pytest.approx(0)
@@ -88,7 +94,8 @@ def two_measures(shared):
     return networks, list("aabbcc")
 
 
-def test_two_measures_agree_differ_and_leave_what_each_shares_with_the_other():
+def test_agreement_difference_and_unshared_part_of_measures():
+    """Two measures have an agreement, a difference and a part that the one does not share with the other."""
     networks, families = two_measures(0.5)
     own = [stats.spearmanr([1 - c["score"] for c in calls], [1 - c["r2"] for c in calls])[0] for calls in networks]
     assert foreknowledge.agreement(networks, families, SCORE, R2).mean == pytest.approx(np.mean(own))
@@ -100,14 +107,16 @@ def test_two_measures_agree_differ_and_leave_what_each_shares_with_the_other():
     assert foreknowledge.unshared(*apart, SCORE, given) > 0.9
 
 
-def test_a_family_of_few_calls_has_no_correlation_given_many_controls():
+def test_family_of_few_calls_has_no_partial_correlation():
+    """A family of few calls has no correlation given many controls."""
     networks, families = two_measures(0.5)
     networks[-2:] = [calls[:3] for calls in networks[-2:]]
     found = foreknowledge.in_each_family(networks, families, SCORE, foreknowledge.CONTROLS | {"1 − paired R²": R2})
     assert [name for name, value in found.items() if not math.isnan(value)] == ["a", "b"]
 
 
-def test_the_area_of_a_network_that_loses_nothing_is_its_accuracy_and_a_lead_counts_each_family_once():
+def test_area_is_accuracy_and_a_lead_counts_families_once():
+    """The area of a network that loses nothing is its accuracy, and a lead counts each family once."""
     assert removal.area(0.9, [0.9, 0.9, 0.9], 17) == pytest.approx(90)
 
     def network(score, latest):
@@ -119,7 +128,8 @@ def test_the_area_of_a_network_that_loses_nothing_is_its_accuracy_and_a_lead_cou
     assert removal.lead(networks, ["a", "a", "b"], "score", "latest first").mean == pytest.approx(gap / 2)
 
 
-def test_orders_put_the_most_linear_first_and_random_ones_differ_and_repeat():
+def test_orders_start_with_the_most_linear_call():
+    """Orders put the most linear call first, and random ones differ by draw and can be repeated."""
     calls = [{"score": 0.2, "r2": 0.9, "sign_entropy": 0.3, "position": 0, "kl": 2.0}]
     calls += [{"score": 0.8, "r2": 0.1, "sign_entropy": 0.9, "position": 1, "kl": 1.0}]
     found = {name: removal.order_of(name, calls)[0] for name in removal.REMOVAL_ORDERS}
@@ -128,7 +138,8 @@ def test_orders_put_the_most_linear_first_and_random_ones_differ_and_repeat():
     assert once == again != other
 
 
-def test_orders_that_take_the_same_calls_are_told_from_those_that_do_not():
+def test_orders_that_take_the_same_calls_are_recognised():
+    """Orders that take the same calls are told from those that do not."""
     calls = [{"score": 0.9 - 0.1 * at, "r2": 0.9 - 0.1 * at, "position": at} for at in range(8)]
     assert removal.same_calls({"calls": calls}, "score", "paired R²")
     assert not removal.same_calls({"calls": calls}, "score", "latest first")
@@ -136,7 +147,8 @@ def test_orders_that_take_the_same_calls_are_told_from_those_that_do_not():
     assert not removal.same_calls({"calls": calls}, "score", "paired R²")
 
 
-def test_with_no_call_removed_the_accuracy_is_that_of_the_network():
+def test_nothing_removed_keeps_the_accuracy():
+    """With no call removed, the accuracy is that of the network."""
     torch.manual_seed(2)  # of seed 0 all answers are one class, with lines too
     network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
     x, calls = torch.randn(300, 5), [{"position": at, "score": at} for at in range(2)]
@@ -200,7 +212,8 @@ def test_pairs_ranked_rightly_are_the_area_under_the_curve():
     assert math.isnan(alarm.ranked_above(stored, "input"))
 
 
-def test_power_of_a_sure_thing_and_of_nothing_and_the_spread_behind_an_interval():
+def test_power_has_its_limits_and_spread_is_recovered():
+    """The power is 1 for a large effect and 2.5 % for none, and the spread is recovered from an interval."""
     assert power_of_mean(5.0, 0.1, 5, 1.0) == 1
     assert power_of_mean(0.0, 1.0, 5, 0.0) == pytest.approx(0.025, abs=0.005)
     values = np.random.default_rng(0).normal(size=9)

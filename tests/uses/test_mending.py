@@ -57,14 +57,16 @@ def follows(at):
     return lambda family, rng: np.eye(4)[at]
 
 
-def test_a_loss_that_follows_the_score_is_known_by_it_and_less_by_another_measure():
+def test_loss_that_follows_the_score_is_predicted_by_it():
+    """A loss that follows the score is predicted by it, and less so by another measure."""
     runs = made_up(follows(0), noise=1.0)
     first, second = mending.mending_claims(runs)
     assert (first.verdict, second.verdict) == ("held", "held") and 0.4 < second.ours < first.ours < 1
     assert mending.mending_verdict(runs) == "the score knows the loss that training does not mend"
 
 
-def test_a_loss_that_is_independent_of_the_score_is_shown_not_to_be_known_and_no_second_question_is_asked():
+def test_independent_loss_fails_and_ends_the_questions():
+    """If the loss is independent of the score, the first claim fails and the second is not asked."""
     runs = made_up(lambda family, rng: np.array([0, 0, 0, 0]), noise=1.0)
     first, second = mending.mending_claims(runs)
     assert (first.verdict, second.verdict) == ("failed", "not run here") and second.needs.startswith("the first")
@@ -77,8 +79,11 @@ def test_families_that_do_not_agree_leave_it_undecided():
     assert found.verdict == mending.mending_verdict(runs) == "undecided" and found.ours == pytest.approx(1 / 3)
 
 
-def test_a_mean_that_is_surely_above_nothing_but_smaller_than_what_would_be_of_use_is_not_held():
-    """Known to about .15 in each family, with little scatter: the interval lies above 0, and below the least."""
+def test_small_positive_mean_is_not_held():
+    """A mean that is surely positive but smaller than what would be of use is not held.
+
+    The loss is known to about .15 in each family, with little scatter, so its interval lies between 0 and the least.
+    """
     runs = made_up(follows(0))
     for place, network in enumerate(runs.values()):
         order = np.argsort([-run["after"] for run in network["quarters"]])
@@ -153,7 +158,8 @@ def test_quarters_that_one_network_lacks_are_left_out_of_all():
     assert found.ours == pytest.approx(1) and found.what.endswith(f"(first {FEWEST} quarters)")
 
 
-def test_each_predictor_is_shown_for_each_network_and_over_families():
+def test_each_predictor_has_a_row_for_each_network():
+    """Each predictor is shown for each network and over families."""
     rows = mending_tables.predictor_table(made_up(follows(2), noise=0.5)).rows()
     assert [row["network"] for row in rows] == [*MENDED, "mean"]
     assert all(float(row["single divergence"]) > 0.8 for row in rows[:-1])
@@ -193,7 +199,8 @@ def test_seven_calls_have_too_few_quarters():
         quarters_of("vgg11", range(7))
 
 
-def test_power_rises_with_the_truth_and_what_is_absent_is_hardly_found():
+def test_power_rises_with_the_true_effect():
+    """The power rises with the true effect, and an absent effect is hardly ever found."""
     found = [row["held"] for row in mending_tables.mending_power((0.0, 0.2, 0.3, 0.4)).rows()]
     assert found == sorted(found) and found[0] < 0.025
 
@@ -216,7 +223,8 @@ class Gated(nn.Module):
         return nn.functional.relu(self.swish(self.b(x * self.sigmoid(self.gate(x)))))
 
 
-def test_lines_of_other_activations_learn_and_gates_and_functions_stay():
+def test_lines_learn_while_gates_and_functions_stay():
+    """Lines in place of other activations learn, while gates and functions stay."""
     torch.manual_seed(0)
     network, x = Gated().eval(), torch.randn(64, 6)
     calls = calls_of(network, x)
@@ -296,7 +304,9 @@ def without_seconds(value):
     return [without_seconds(each) for each in value] if isinstance(value, list) else value
 
 
-def test_a_training_that_diverges_is_stored_as_failed_and_not_repeated(script, tmp_path, monkeypatch):
+def test_diverging_training_is_stored_as_failed(script, tmp_path, monkeypatch):
+    """A training that diverges is stored as failed and not repeated."""
+
     def diverges(*args, **more):
         raise ValueError("the loss of epoch 1 is not finite; the recipe does not fit this network.")
 
@@ -316,7 +326,8 @@ def test_a_run_names_the_rules_and_the_instrument(script, tmp_path):
         script.main(["--out", str(tmp_path)])
 
 
-def test_the_stored_measures_have_thirty_quarters_and_the_runs_took_them_out():
+def test_stored_measures_have_the_quarters_that_runs_removed():
+    """The stored measures have thirty quarters of calls, and these are what the runs removed."""
     for name, record in load_mended(USES).items():
         assert record["network"] == name and len(quarters_of(name, removable(record["calls"]))) == QUARTERS
         gone = [run["gone"] for run in record["quarters"]]

@@ -37,7 +37,8 @@ def images():
     return torch.randn(40, 2, 9, 9, generator=torch.Generator().manual_seed(1))
 
 
-def test_a_line_is_numpys_least_squares_of_each_channel_and_flat_where_one_does_not_vary(images):
+def test_line_is_least_squares_of_each_channel(images):
+    """A line is NumPy's least squares of each channel, and it is flat where the channel is constant."""
     line = channel_line(images, images.relu(), 1)
     for channel in range(2):
         x, y = (value[:, channel].flatten().numpy() for value in (images, images.relu()))
@@ -47,7 +48,8 @@ def test_a_line_is_numpys_least_squares_of_each_channel_and_flat_where_one_does_
     assert channel_line(x, x + 1, 1)[:2] == (torch.tensor([0.0]), torch.tensor([2.0]))
 
 
-def test_calls_are_those_of_the_tracer_and_nothing_replaced_changes_nothing(network, images):
+def test_calls_are_the_tracers_and_no_line_changes_nothing(network, images):
+    """The calls are those of the tracer, and replacing none of them changes nothing."""
     names = [call.name for call in calls_of(network, images)]
     assert names == ["relu:relu[0]", "relu:relu[1]", ":gelu[0]", ":sigmoid[0]"]
     with torch.no_grad():
@@ -103,7 +105,8 @@ def test_images_to_fit_to_measure_and_to_judge_are_apart():
     assert len(seen.unique(dim=0)) == len(seen)
 
 
-def test_no_network_was_a_pilot_or_used_to_time_the_code_and_an_unknown_one_is_refused():
+def test_no_pilot_is_among_the_networks():
+    """No network was a pilot or served to time the code, and an unknown one is refused."""
     assert not {"resnet20_1", "myrtle_without_norm_0"} & NETWORKS.keys()
     assert not [name for name in NETWORKS if name.endswith("-0") and name != "gelu-0"]
     with pytest.raises(ValueError, match="name is 'vgg99'"):

@@ -83,7 +83,8 @@ def test_without_the_penalty_it_is_the_backward_pass_of_the_loss(network, step, 
         torch.testing.assert_close(found, plain)
 
 
-def test_a_module_that_runs_twice_makes_two_pairs_which_are_averaged_over_positions():
+def test_module_run_twice_makes_two_pooled_pairs():
+    """A module that runs twice makes two pairs, which are averaged over positions."""
     relu = nn.ReLU(inplace=True)
     network = nn.Sequential(nn.Conv2d(1, 3, 1), relu, nn.Conv2d(3, 3, 2), relu)
     with torch.no_grad(), watched_pairs(network) as pairs:
@@ -110,7 +111,8 @@ def test_calibration_is_the_weighted_gap_of_each_bin():
     assert calibration_error(sure_as_right, torch.tensor([0, 0, 0, 1]).repeat(100)) == pytest.approx(0, abs=1e-7)
 
 
-def test_outcomes_are_those_of_the_test_images_and_the_mean_score_that_of_the_validation_images():
+def test_outcomes_are_of_test_and_scores_of_validation_images():
+    """The outcomes are those of the test images, and the mean score is that of the validation images."""
     torch.manual_seed(0)
     layers = nn.Conv2d(3, 4, 5, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(), nn.Flatten()
     network = nn.Sequential(*layers, nn.Linear(6 * 64, 2))
@@ -142,7 +144,8 @@ def made_up(gap, reached=True):
     return {"vgg11": found}
 
 
-def test_accuracy_is_flat_if_it_does_not_move_and_not_judged_where_targets_were_missed():
+def test_accuracy_is_flat_or_not_judged_if_targets_missed():
+    """Accuracy is flat if it does not move, and it is not judged where targets were missed."""
     for gap, verdict in ((0.0, "held"), (0.02, "failed")):
         rows = [row for row in target_claims.target_claims(made_up(gap)) if row.what.endswith("vgg11")]
         assert len(rows) == 4 + 2 * len(COMPARED_TARGETS) and {row.verdict for row in rows[:4]} == {verdict}
@@ -155,7 +158,8 @@ def test_accuracy_is_flat_if_it_does_not_move_and_not_judged_where_targets_were_
     assert target_claims.target_claims(runs)[1].needs == "the trainings of all five seeds"
 
 
-def test_seeds_are_paired_and_the_interval_allows_for_four_targets():
+def test_seeds_are_paired_and_level_allows_for_four_targets():
+    """Seeds are paired, and the level of the interval allows for four targets."""
     runs = made_up(0.0)["vgg11"]
     found = target_claims.paired_difference(runs, Aim(0.7, "all"), Aim(None, "all"), "accuracy")
     unpaired = 100 * 0.01 * math.sqrt(2.5)  # the spread between seeds, in points
@@ -163,7 +167,8 @@ def test_seeds_are_paired_and_the_interval_allows_for_four_targets():
 
 
 @pytest.mark.usefixtures("figures_closed")
-def test_trainings_that_missed_their_target_are_counted_and_their_marks_are_hollow():
+def test_missed_targets_are_counted_with_hollow_marks():
+    """Trainings that missed their target are counted, and their marks are hollow."""
     runs = made_up(0.0)
     runs["vgg11"][Aim(0.7, "all")][0]["mean"] = 0.75
     assert [row["near"][0] for row in target_claims.outcome_table(runs, "vgg11").rows()] == ["5", "5", "4", "5", "5"]
@@ -177,7 +182,8 @@ def test_trainings_that_missed_their_target_are_counted_and_their_marks_are_holl
     assert [float(mark.get_xdata()[0]) for mark in marks if mark.get_markerfacecolor() == "none"] == [0.75]
 
 
-def test_each_outcome_and_the_time_are_compared_with_and_without_the_penalty():
+def test_outcomes_and_time_are_compared_without_penalty():
+    """Each outcome and the time are compared with and without the penalty."""
     runs = made_up(0.02)
     rows = {row["outcome"]: row for row in target_claims.change_table(runs, "vgg11").rows()}
     assert rows["accuracy"]["0.7 − none"].startswith("2.0 [")
@@ -188,7 +194,8 @@ def test_each_outcome_and_the_time_are_compared_with_and_without_the_penalty():
     assert target_claims.slowdown(runs["vgg11"]) == pytest.approx(1.5)
 
 
-def test_stored_runs_are_read_back_and_a_folder_without_is_refused(tmp_path):
+def test_stored_runs_are_read_and_an_empty_folder_refused(tmp_path):
+    """Stored runs are read back, and a folder without any is refused."""
     for runs in targets.load_targets(DATA / "uses").values():
         assert all(run["seed"] == seed and run["way"] == aim.way for aim, seeds in runs.items()
                    for seed, run in seeds.items())  # fmt: skip
@@ -196,7 +203,8 @@ def test_stored_runs_are_read_back_and_a_folder_without_is_refused(tmp_path):
         targets.load_targets(tmp_path)
 
 
-def test_the_control_keeps_its_slopes_and_its_row_asks_for_all_seeds(network):
+def test_control_keeps_its_slopes_and_needs_all_seeds(network):
+    """The control keeps its slopes, and its row asks for all seeds."""
     fixed = slopes_for_relus(network, 0.25, learn=False)
     fixed(IMAGES).sum().backward()
     slopes = [parameter for parameter in fixed.parameters() if parameter.shape == (1,)]
@@ -212,8 +220,11 @@ def test_the_control_keeps_its_slopes_and_its_row_asks_for_all_seeds(network):
     assert target_claims.leak_claim(runs).needs == "the trainings of all five seeds"
 
 
-def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
-    """Runs in which noise costs 3 points for each tenth of the score, and accuracy only scatters."""
+def test_planted_slope_over_targets_is_found():
+    """A planted slope over targets is found, and a flat outcome has none.
+
+    In these runs noise costs 3 points for each tenth of the score, and accuracy only scatters.
+    """
 
     def run(target, seed):
         extra = seed * target  # so that no two seeds have one slope
@@ -235,14 +246,16 @@ def test_a_planted_slope_over_targets_is_found_and_a_flat_outcome_has_none():
     assert len(shown) == 5 and shown["with noise of .1"].endswith("]*") and shown["accuracy"].endswith("]")
 
 
-def test_the_spread_of_accuracy_is_that_of_architectures_taught_by_labels():
+def test_accuracy_spread_is_of_supervised_architectures():
+    """The spread of accuracy is that of the architectures that are trained with labels."""
     found = targets.accuracy_spread(DECADE)
     over, within = (float(number) for number in re.findall(r"(\d\.\d\d)", found))
     assert 0.5 < over < 2 and within < 0.5  # networks taught without labels are 8 points lower
     assert "18 architectures" in found  # those that the decade lists to 2019, without the twin that has no skips
 
 
-def test_scores_of_calls_are_means_over_seeds_beside_those_of_a_gentler_rate():
+def test_call_scores_are_means_beside_a_gentler_rate():
+    """The scores of calls are means over seeds, beside those of a gentler rate."""
     runs = {"vgg11": {targets.Aim(t, "all"): {s: {"scores": [t or 0.1, s / 10] * 5} for s in range(3)}
                       for t in (None, *targets.TARGETS)}}  # fmt: skip
     rows = {row["target"]: row for row in target_claims.call_table(runs, "vgg11", DECADE).rows()}

@@ -31,7 +31,8 @@ def test_readings_of_a_line_of_a_kink_and_of_a_gate():
     assert found["raw means of calls"][:2] == pytest.approx([float(raw.mean()), float(raw.std())], abs=1e-5)
 
 
-def test_explained_share_is_the_squared_correlation_of_one_channel_and_nothing_of_a_constant():
+def test_token_r2_is_a_squared_correlation():
+    """The explained share of one channel is the squared correlation, and a constant channel has none."""
     torch.manual_seed(0)
     network, inputs = passed_on(), torch.randn(8, 1, 8, 8)  # 512 positions: all are taken
     calls = calls_of(network, inputs)
@@ -69,7 +70,8 @@ def planted(names):
     )
 
 
-def test_a_monitor_that_sees_all_leads_by_all_over_one_that_sees_nothing():
+def test_monitor_that_sees_all_leads_by_all():
+    """A monitor that sees everything leads by everything over one that sees nothing."""
     old, new = planted(["a", "b", "c"])
     both = token_alarm.joined_alarms(old, new)
     rows = {row["monitor"]: row for row in token_alarm.token_alarm_table(both).rows()}
@@ -81,7 +83,8 @@ def test_a_monitor_that_sees_all_leads_by_all_over_one_that_sees_nothing():
     assert leads["token R² − raw means of calls"]["above 0 in"] == 0
 
 
-def test_networks_that_are_there_again_are_joined_and_other_batches_are_refused():
+def test_repeated_networks_are_joined_and_others_refused():
+    """Networks that are there again are joined, and records with other batches are refused."""
     old, new = planted(["a", "b"])
     assert set(token_alarm.joined_alarms(old, {"b": new["b"]})) == {"b"}
     new["b"]["faulty"].reverse()

@@ -29,7 +29,9 @@ def test_the_counter_imports_nothing_of_the_package():
     assert [line for line in inspect.getsource(counting).split("\n") if "import" in line and "affscore" in line] == []
 
 
-def test_modules_functionals_methods_and_calls_in_place_count_once_each():
+def test_all_kinds_of_calls_count_once_each():
+    """Calls by modules, functions, methods and in place count once each."""
+
     def function(x, *parts):
         for part in parts:
             x = part(x)
@@ -44,7 +46,8 @@ def test_modules_functionals_methods_and_calls_in_place_count_once_each():
     ]  # fmt: skip
 
 
-def test_calls_inside_a_fused_kernel_count_and_what_is_no_activation_does_not():
+def test_calls_in_fused_kernels_count_and_others_do_not():
+    """A call inside a fused kernel counts, and a function that is no activation does not."""
     assert count(lambda x: F.glu(x).softmax(1).exp().clamp(0, 1).abs()) == []
     layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
     assert count(lambda x, part: part(x), layer, shape=(3, 5, 8)) == ["gelu"]

@@ -45,7 +45,8 @@ def test_a_run_goes_on_where_it_stopped(script, measured, tmp_path):
     assert measured[-1] == "timm/a" and len(json.loads(file.read_text())["models"]) == 4
 
 
-def test_a_planted_wrong_row_is_found_and_the_times_are_not_compared(script, tmp_path, monkeypatch):
+def test_planted_wrong_row_is_found_and_times_are_ignored(script, tmp_path, monkeypatch):
+    """A wrong entry in a stored row is found, and the times are not compared."""
     file, name = tmp_path / "models.json", SMALL[1]
     row = script.row_of(name)
     assert row["excluded"] and row["scored"] and row["time"] is None

@@ -38,7 +38,8 @@ def test_a_call_whose_input_does_not_vary_is_named():
     assert "constant" not in verify(Gated().eval(), torch.randn(5, 4))
 
 
-def test_a_call_whose_axis_cannot_be_known_is_excluded_without_a_warning():
+def test_call_of_unknown_axis_is_excluded_without_a_warning():
+    """A call whose channel axis cannot be known is excluded without a warning."""
     model = nn.Sequential(nn.Conv1d(3, 4, 1), nn.Unflatten(1, (2, 2)), nn.ReLU())
     found = verify(model.eval(), torch.randn(5, 3, 7), rounds=1)
     assert found["scored"] == {} and found["excluded"][0][0] == "relu"
@@ -55,7 +56,8 @@ class Then(nn.Sequential):
         return self.function(super().forward(x))
 
 
-def test_an_output_that_changes_is_found_and_one_that_says_nothing_is_refused():
+def test_changed_output_is_found_and_useless_one_refused():
+    """An output that changes between runs is found, and one that is constant or not finite is refused."""
     runs = itertools.count()
     assert verify(Then(lambda x: x + next(runs)), torch.randn(5, 4))["identical"] is False
     for function, message in ((lambda x: x / 0, "NaN or infinite"), (lambda x: 0 * x + 1, "nearly the same")):

@@ -49,7 +49,8 @@ def test_a_network_is_alive_and_the_same_each_time(name):
     assert torch.isfinite(a).all() and a.std(dim=0).max() > 1e-3 * a.abs().max()
 
 
-def test_filling_reaches_what_a_library_sets_to_zero_and_is_spread_as_usual():
+def test_filled_weights_replace_zeros_at_the_usual_spread():
+    """Filling also reaches weights that a library sets to zero and gives them the usual spread."""
     model = nn.Sequential(nn.Linear(512, 256), nn.LayerNorm(256), nn.Linear(256, 128))
     nn.init.zeros_(model[2].weight)
     fill(model)

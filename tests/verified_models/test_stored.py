@@ -22,7 +22,8 @@ def results():
     return json.loads((FOLDER / "models.json").read_text(encoding="utf-8"))
 
 
-def test_every_network_is_there_and_accounted_for_and_the_page_is_what_the_script_renders(results):
+def test_stored_results_hold_every_network_and_the_page(results):
+    """Every network is stored and agrees, and the page is what the script renders from the results."""
     models = results["models"]
     assert set(models) == set(network_names())
     assert [name for name, row in models.items() if "error" in row or not (agrees(row) and row["identical"])] == []

@@ -75,7 +75,8 @@ def test_there_is_no_batch_beyond_the_last():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_unreadable_images_shrink_their_batch_only_and_are_listed_once(workers):
+def test_unreadable_images_shrink_their_batch_only(workers):
+    """Unreadable images shrink only their own batch, and each of them is listed once."""
     clean, batches = numbered(10, 5), numbered(10, 5, bad={3, 7}, workers=workers)
     bad = [{3, 7} & set(numbers(clean[k])) for k in range(2)]
     for _ in range(2):
@@ -119,7 +120,9 @@ def test_images_are_read_in_other_processes_and_those_end(tmp_path):
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]  # waited for, so not even zombies
 
 
-def test_what_a_worker_raises_is_raised_here_after_the_batches_before_it():
+def test_error_of_a_worker_is_raised_in_order():
+    """An error in a worker is raised in the main process, after the batches before it."""
+
     def fail(i):
         if i >= 30:
             raise KeyError("as planned")

@@ -47,8 +47,11 @@ def test_photographs_are_ten_and_as_their_packages_give_them():
         assert np.array_equal(np.asarray(images[name]), load_sample_image(f"{name}.jpg"))
 
 
-def test_crops_are_parts_of_their_photograph_within_the_stated_bounds(monkeypatch):
-    """Photographs whose pixels hold their own coordinates give away where each crop comes from."""
+def test_crops_lie_within_the_stated_bounds(monkeypatch):
+    """Crops are parts of their photograph, within the stated bounds.
+
+    Photographs whose pixels hold their own coordinates give away where each crop comes from.
+    """
     size = (200, 120)
     x, y = np.meshgrid(np.arange(size[0]), np.arange(size[1]))
     coordinates = Image.fromarray(np.dstack([x, y, 0 * x]).astype(np.uint8))
@@ -122,7 +125,8 @@ def grey(count, seed=0):
 
 
 @pytest.mark.parametrize(("place", "compressed"), [(".", False), ("FashionMNIST/raw", True)])
-def test_fashion_mnist_is_read_from_idx_files_as_three_equal_channels(tmp_path, place, compressed):
+def test_fashion_mnist_has_three_equal_channels(tmp_path, place, compressed):
+    """Fashion-MNIST is read from IDX files, shuffled, as three equal channels."""
     images = grey(30)
     root = tmp_path / str(compressed)
     (root / place).mkdir(parents=True)
@@ -256,8 +260,11 @@ def test_a_link_to_an_image_is_an_image(tmp_path):
     assert len(load_dataset(tmp_path / "images", preprocess=pixels, batch_size=2)[0]) == 2
 
 
-def test_a_file_of_another_format_is_skipped_and_starts_no_program(tmp_path, monkeypatch):
-    """Pillow knows PostScript by its first bytes and hands it to Ghostscript, for which a script stands in."""
+def test_file_of_another_format_starts_no_program(tmp_path, monkeypatch):
+    """A file of a format that is not an image's is skipped, and no program is started to read it.
+
+    Pillow knows PostScript by its first bytes and hands it to Ghostscript, for which a script stands in.
+    """
     gs = tmp_path / "bin" / "gs"
     gs.parent.mkdir()
     gs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\nexit 1\n")
@@ -327,7 +334,8 @@ def test_any_name_of_a_file_will_do(tmp_path, name):
 
 
 @pytest.mark.parametrize("place", [0, 50_000, 99_999])
-def test_another_folder_whose_names_and_sizes_agree_is_another_data_set(tmp_path, place):
+def test_folder_with_one_other_byte_is_another_data_set(tmp_path, place):
+    """A folder that agrees in names and sizes but differs in one byte has another fingerprint."""
     content = bytes(100_000)
     prints = []
     for name, changed in (("a", content), ("b", content), ("c", content[:place] + b"x" + content[place + 1 :])):
@@ -339,7 +347,8 @@ def test_another_folder_whose_names_and_sizes_agree_is_another_data_set(tmp_path
     assert {key for key in prints[0] if prints[0][key] != prints[2][key]} == {"sha256"}
 
 
-def test_fingerprint_is_what_the_provenance_says_and_needs_no_network(tmp_path):
+def test_fingerprint_is_that_of_the_provenance(tmp_path):
+    """The fingerprint is part of the data's provenance and needs no network."""
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(idx(grey(4)))
     picture(tmp_path / "folder" / "0.png")
     picture(tmp_path / "folder" / "1.png")
@@ -371,8 +380,11 @@ def test_unknown_name(name, close):
     sentence(error, name, close)
 
 
-def test_a_folder_without_images_or_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
-    """Root may read anywhere, so the refusal of the operating system is planted."""
+def test_folder_without_readable_images_is_an_error(tmp_path, monkeypatch):
+    """A folder that holds no image or cannot be read is an error that names it.
+
+    Root may read anywhere, so the refusal of the operating system is planted.
+    """
     (tmp_path / "notes.txt").write_text("not an image")
     with pytest.raises(ValueError, match="holds no image") as error:
         load_dataset(tmp_path, preprocess=pixels)

@@ -85,7 +85,8 @@ def check(name):
 
 
 @pytest.mark.parametrize("name", sorted(CHANNELS.keys() - {"torchvision/maxvit_t"}))
-def test_channels_are_on_the_axis_written_here_and_no_call_is_missed(name):
+def test_channel_axes_are_those_listed_and_none_is_missed(name):
+    """The channels are on the axis listed for the network, and no activation call is missed."""
     check(name)
 
 

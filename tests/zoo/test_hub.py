@@ -143,7 +143,8 @@ def test_a_folder_of_a_network_of_images(tmp_path, kind):
     assert net.preprocess(image).dtype == torch.float32
 
 
-def test_random_weights_are_the_librarys_own_and_leave_the_callers_generator_alone(tmp_path):
+def test_random_weights_are_transformers_own(tmp_path):
+    """Random weights are those that transformers draws from the seed, and the caller's generator is unchanged."""
     folder, seed = text_folder(tmp_path / "tiny"), 3
     (folder / "model.safetensors").unlink()  # not needed
     before = torch.get_rng_state()
@@ -155,7 +156,8 @@ def test_random_weights_are_the_librarys_own_and_leave_the_callers_generator_alo
     assert net.provenance["seed"] == seed and "random" in net.weights
 
 
-def test_weights_of_any_precision_in_several_files_become_float32(tmp_path):
+def test_sharded_weights_of_any_precision_become_float32(tmp_path):
+    """Weights of any precision, in several files, are loaded as float32 and fingerprinted file by file."""
     folder = text_folder(tmp_path / "tiny")
     stored = transformers.AutoModel.from_pretrained(folder).to(torch.bfloat16)
     (folder / "model.safetensors").unlink()
@@ -238,7 +240,8 @@ def own_code(folder):
     (partial(configured, _attn_implementation="somebody/attention"), ValueError,
      "asks for the kernels 'somebody/attention', which are code from a repository"),
 ])  # fmt: skip
-def test_damaged_folders_and_foreign_code_are_refused_in_a_sentence(tmp_path, spoil, error, words):
+def test_damaged_folders_and_foreign_code_are_refused(tmp_path, spoil, error, words):
+    """A damaged folder or one with code of its own is refused in one sentence, and no code is run."""
     shutil.rmtree(tmp_path / "tiny", ignore_errors=True)
     folder = text_folder(tmp_path / "tiny")
     spoil(folder)

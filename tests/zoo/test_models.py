@@ -52,7 +52,8 @@ def test_lite_is_trained_and_given_images_as_tensorflow_does(name):
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite0", SMALL, "googlenet"])
-def test_random_weights_are_those_of_their_seed_and_leave_the_callers_generator_alone(name):
+def test_random_weights_depend_on_their_seed_alone(name):
+    """Random weights depend on their seed alone, and the caller's generator is unchanged."""
     torch.manual_seed(5)
     before = torch.get_rng_state()
     first, again, other = (load_model(name, weights="random", seed=seed).model.state_dict() for seed in (3, 3, 4))
@@ -238,7 +239,8 @@ def test_downloaded_weights_give_torchvisions_own_network(serve, name):
     assert y.std(dim=0).max() > 0
 
 
-def test_default_is_imagenet1k_v1_and_another_set_can_be_asked_for():
+def test_default_weights_are_imagenet1k_v1():
+    """The default weights are IMAGENET1K_V1, and another set can be asked for."""
     name = "mobilenet_v3_large"  # torchvision's DEFAULT is another set here
     sets = get_model_weights(name)
     assert sets.DEFAULT.name != "IMAGENET1K_V1"

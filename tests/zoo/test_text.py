@@ -27,7 +27,8 @@ def test_a_line_is_a_sample(tmp_path):
     assert read_texts(f"text:{path}")[0] == ["one", "two", "three", "four äß\u2028five"]
 
 
-def test_a_folder_is_read_in_the_order_of_names_and_known_by_its_content(tmp_path):
+def test_folder_of_texts_is_sorted_and_hashed(tmp_path):
+    """The texts of a folder are read in the order of their names, and its fingerprint follows their content."""
     for name, text in (("b.txt", "three\n"), ("a/z.txt", "one\ntwo"), ("c.md", "not this")):
         (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "t" / name).write_text(text)
@@ -73,7 +74,8 @@ def test_tokens_are_those_of_each_text_alone(pad):
     assert batch["input_ids"].shape == (6, LONGEST)
 
 
-def test_the_limit_is_the_networks_or_the_tokenizers_or_there_is_none():
+def test_token_limit_is_the_smaller_of_network_and_tokenizer():
+    """The limit on tokens is that of the network or the tokenizer, or there is none."""
     words = tokenizer()
     assert (Tokens(words).longest, Tokens(words, 5).longest) == (None, 5)
     assert Tokens(words)(["the " * 2000])["input_ids"].shape == (1, 2002)
