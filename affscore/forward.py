@@ -46,8 +46,8 @@ def inputs_of(batch: Any, index: int) -> Inputs:
         raise ValueError(f"batch {index} holds a sparse, nested or meta tensor; it should be dense and hold values.")
     lengths = {value.shape[0] if value.ndim else 0 for value in tensors}
     if len(lengths) > 1 or min(lengths) < 2:
-        many = f"{' and '.join(map(str, sorted(lengths)))} sample{'s' * (lengths != {1})}"
-        raise ValueError(f"batch {index} has {many}; a score needs at least 2, the same number in each tensor.")
+        samples = f"{' and '.join(map(str, sorted(lengths)))} sample{'s' * (lengths != {1})}"
+        raise ValueError(f"batch {index} has {samples}; a score needs at least 2, the same number in each tensor.")
     if not isinstance(batch, Mapping):
         return {"": batch}
     if "decoder_attention_mask" in batch:

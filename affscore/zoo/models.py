@@ -115,7 +115,7 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
         state, categories = source.official(wanted)
     elif path:
         state = read_state_dict(path)
-    name, facts = source.name, weights_fingerprint(name, weights, seed)
+    name, facts = source.name, _identity(source, path, wanted, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = source.build(image_size, initialise=weights == "random")
@@ -134,7 +134,10 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
     first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
     """
     seed = whole_number("seed", seed, 0, MOST_SEED)
-    source, path, wanted = _asked_for(name, weights)
+    return _identity(*_asked_for(name, weights), seed)
+
+
+def _identity(source: Source, path: Path | None, wanted: str | None, seed: int) -> dict[str, Any]:
     about = source.description() if isinstance(source, HuggingFace) else {}
     if wanted:
         return about | {"kind": "pretrained"} | source.facts(wanted)
@@ -145,12 +148,10 @@ def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None
     return about | {"kind": "random"} | facts | {"seed": seed, "weights": f"random initialisation, seed {seed}"}
 
 
-def _asked_for(
-    name: str, weights: str | os.PathLike[str] | None
-) -> tuple[_Lite | _Torchvision | Timm | HuggingFace, Path | None, str | None]:
+def _asked_for(name: str, weights: str | os.PathLike[str] | None) -> tuple[Source, Path | None, str | None]:
     """The source of a network, and the file or the name of its weights; neither if they are random."""
     hub, _, inside = str(name).partition(":")
-    source: _Lite | _Torchvision | Timm | HuggingFace
+    source: Source
     if hub in HUBS and inside:
         source = HUBS[hub](inside)
     elif name not in (names := available_models()):
@@ -275,3 +276,7 @@ class _Torchvision:
         elif self.name.startswith("vit_"):
             options = {"image_size": image_size}
         return self.models.get_model(self.name, weights=None, **options)
+
+
+#: Where a network comes from: how its library builds it, prepares its input and loads its weights.
+Source = _Lite | _Torchvision | Timm | HuggingFace
