@@ -1,22 +1,36 @@
-"""What the README and CONTRIBUTING promise: the example runs, the commands and files exist."""
+"""What the README, CONTRIBUTING and MAINTAINING promise: the example runs, the commands and files exist."""
 
 import re
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+import affscore
 from affscore.cli.main import main, parser
 from affscore.cli.options import settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
+PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md", "MAINTAINING.md")}
 
 
 def test_the_first_lines_print_what_stands_below_them(capsys):
     (example, printed) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGES["README.md"], re.S)[0]
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out == printed
+
+
+def test_example_for_your_own_network_runs(capsys):
+    """The example for a network of one's own runs, with a data loader of pairs, and prints a row a call."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(layer for _ in range(6) for layer in (nn.Linear(4, 4), nn.Tanh())))
+    loader = DataLoader(TensorDataset(torch.randn(64, 4), torch.zeros(64).long()), batch_size=32)
+    (example,) = (each for each in re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.S) if "loader" in each)
+    exec(compile(example, "README.md", "exec"), {"affscore": affscore, "model": model, "loader": loader})
+    assert capsys.readouterr().out.count("tanh[0]") == 6
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -68,4 +82,4 @@ def test_no_page_installs_affscore_from_an_index():
     plain = re.compile(r"pip install (?:-\S+ )*[\\\"']*affscore(?:\[\w+\])?[\\\"'`]*(?! @)(?=\s|$|\\n)")
     found = {path.name: plain.findall(path.read_text()) for path in pages}
     assert plain.search("pip install affscore\n") and plain.search('pip install "affscore[text]"')
-    assert {name for name, lines in found.items() if lines} <= {"CONTRIBUTING.md"}
+    assert {name for name, lines in found.items() if lines} <= {"MAINTAINING.md"}
