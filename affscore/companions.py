@@ -20,8 +20,6 @@ twin              the affinity score of ``before`` with its linear twin (:func:`
                   estimate of the run; takes as long as the score
 ================  =====================================================================================
 
-:func:`sign_entropy` measures how mixed the signs of a call's input are before pooling.
-
 An undefined measure is NaN, never 0 or 1: ``cka`` if a cloud does not vary, both ``r2`` if ``after`` does not vary,
 ``twin`` if no channel varies in both or if rounding can have moved it by more than 0.005, entropies if d = 1 (one value
 has no histogram). "Does not vary" means, as for the score, that the samples vary only by rounding in their dtype.
@@ -30,7 +28,6 @@ References
 ----------
 Bouniot et al., CVPR 2025, Table 2 and Appendix C, as their public code computes the measures.
 Kornblith et al., "Similarity of neural network representations revisited", ICML 2019, section 3.
-Quétu, Liao and Tartaglione, "The simpler the better", ECML PKDD 2024: the entropy of the sign.
 """
 
 from __future__ import annotations
@@ -42,12 +39,12 @@ from typing import Any
 import numpy as np
 
 from affscore.affine import COVARIANCES
-from affscore.arguments import check_choice, whole_number
-from affscore.arrays import constant_of, double, is_tensor, namespace, on_one_thread, to_numpy
+from affscore.arguments import check_choice
+from affscore.arrays import constant_of, double, namespace, on_one_thread, to_numpy
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, rounding_of
 from affscore.score import TOLERANCE, score_and_error
 
-__all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure", "sign_entropy"]
+__all__ = ["MEASURES", "UNPOOLED", "check_names", "linear_twin", "measure"]
 
 #: All measures, in the order of the columns.
 MEASURES = (
@@ -156,48 +153,6 @@ def linear_twin(before: Any, after: Any) -> Any:
     return xp.ldexp(x * slopes, power) + mean
 
 
-def sign_entropy(before: Any, axis: int = 1) -> float:
-    """Entropy of the sign of an activation's input, averaged over its channels, in bits between 0 and 1.
-
-    A channel in which a fraction p of the inputs is positive has ``-p log2 p - (1 - p) log2(1 - p)``: 0 if a ReLU is
-    the identity or 0 on all samples, 1 if half of the inputs are positive. EASIER and NEPENTHE first linearise the
-    layers with the smallest entropy. A signature does not include the entropy, because it needs the input before
-    pooling. The book's chapter ``uses`` compares it with the score.
-
-    Parameters
-    ----------
-    before
-        The activation's input, an array or tensor of any real dtype with at least two axes: (n, channels, H, W).
-    axis
-        The axis of the channels; fractions are taken over all other axes.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two axes, no such axis, no entries, or entries that are not finite.
-
-    Examples
-    --------
-    >>> sign_entropy([[1.0, 1.0], [-1.0, 1.0]])
-    0.5
-    """
-    x = constant_of(before) if is_tensor(before) else np.asarray(before)
-    if x.ndim < 2 or 0 in x.shape:
-        raise ValueError(f"before has shape {tuple(x.shape)}; it should have two axes or more, and entries.")
-    if not bool(namespace(x).isfinite(x).all()):
-        raise ValueError("before holds values that are not finite; it should hold numbers.")
-    axis = whole_number("axis", axis, -x.ndim, x.ndim - 1) % x.ndim
-    others = tuple(i for i in range(x.ndim) if i != axis)
-    p = double(x > 0).mean(others)
-    return -float((_x_log_x(p) + _x_log_x(1 - p)).mean()) / math.log(2)
-
-
-def _x_log_x(x: Any) -> Any:
-    """``x log x``, which is 0 at 0."""
-    xp = namespace(x)
-    return x * xp.log(xp.where(x > 0, x, 1.0))
-
-
 def _squares(x: Any, axis: int | None = None) -> Any:
     """The sum of the squares."""
     return namespace(x).square(x).sum(axis=axis)
@@ -227,8 +182,8 @@ def _entropy(value: Any) -> float:
     width = high / 2 - low / 2
     position = (value / 2 - low / 2) / np.where(width > 0, width, 1.0)
     bins = np.minimum((position * d).astype(np.int64), d - 1) + np.arange(n)[:, None] * d
-    counts = np.bincount(bins.ravel(), minlength=n * d).astype(np.float64)
-    h = math.log(d) - float(_x_log_x(counts).sum()) / (n * d)
+    counts = np.bincount(bins.ravel(), minlength=n * d)
+    h = math.log(d) - float((counts * np.log(np.maximum(counts, 1))).sum()) / (n * d)
     return h + math.log(d)
 
 

@@ -13,7 +13,7 @@ from clouds import cloud
 import affscore
 from affscore.affine import COVARIANCES, shrinkage
 from affscore.arrays import constant_of, double, identity, is_tensor, namespace, needs_gradient, of_kind, to_numpy
-from affscore.companions import linear_twin, measure, sign_entropy
+from affscore.companions import linear_twin, measure
 from affscore.coupling import partners
 
 #: More samples than channels, fewer, and so few that the joint span is smaller than the space.
@@ -58,7 +58,6 @@ def test_arrays_and_tensors_of_the_same_numbers_agree(n, d, covariance):
         assert mine == pytest.approx(
             theirs, rel=1e-8, abs=1e-10, nan_ok=True
         )  # held out, residuals are divided by little
-    assert sign_entropy(x) == pytest.approx(sign_entropy(torch.tensor(x)), abs=1e-12)
 
 
 @both

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from affscore import affinity_score
-from affscore.companions import MEASURES, UNPOOLED, linear_twin, measure, sign_entropy
+from affscore.companions import MEASURES, UNPOOLED, linear_twin, measure
 from affscore.pooling import sparsity
 
 POOLED = [name for name in MEASURES if name not in UNPOOLED]
@@ -199,21 +199,3 @@ def test_bad_samples_are_named():
         for pair in ((np.ones((1, 2)), np.ones((3, 2))), (np.ones((3, 2)), np.ones((1, 2)))):
             with pytest.raises(ValueError, match=f"^{'before' if len(pair[0]) == 1 else 'after'} has n = 1 samples"):
                 function(*pair)
-
-
-def test_sign_entropy_is_scipys_and_sees_only_signs():
-    """The entropy of the sign is the mean of SciPy's entropies over channels and depends on signs alone."""
-    x = torch.randn(200, 3, 4, 4, generator=torch.Generator().manual_seed(0)) + torch.tensor([0, 1, -2])[:, None, None]
-    shares = (x > 0).double().mean((0, 2, 3))
-    truth = sum(scipy.stats.entropy([p, 1 - p], base=2) for p in shares.tolist()) / 3
-    assert sign_entropy(x) == pytest.approx(truth) == pytest.approx(sign_entropy(x.movedim(1, -1), axis=-1))
-    assert sign_entropy(1e3 * x**3) == sign_entropy(x)
-    assert sign_entropy(torch.ones(9, 2)) == 0 and sign_entropy(torch.tensor([[1.0], [-1.0]])) == 1
-
-
-@pytest.mark.parametrize("wrong", [torch.ones(3), torch.ones(0, 2), torch.tensor([[float("nan")]])])
-def test_what_has_no_entropy_is_refused(wrong):
-    with pytest.raises(ValueError, match="before"):
-        sign_entropy(wrong)
-    with pytest.raises(ValueError, match="axis is 7; it should be a whole number from -2 to 1"):
-        sign_entropy(torch.ones(9, 2), axis=7)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from affscore import affinity_score
-from affscore.companions import sign_entropy
 from affscore_book.kit.answers import function, one_number
 from affscore_book.kit.checks import case, exercise, report
 from affscore_book.kit.features import features
 from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
+from affscore_book.uses.signs import sign_entropy
 
 __all__ = ["block_and_images", "check_affine", "check_block", "check_entropy", "check_threshold", "distances_of"]
 

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore import affinity_score
-from affscore.companions import linear_twin, measure, sign_entropy
+from affscore.companions import linear_twin, measure
 from affscore_book.uses.replacing import AT_ONCE, calls_of, fit_lines, run_replaced, run_watched
+from affscore_book.uses.signs import sign_entropy
 
 __all__ = ["Costs", "kl", "measure_costs", "measures_of", "tokens", "variance_share"]
 
