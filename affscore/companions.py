@@ -136,9 +136,10 @@ def linear_twin(before: Any, after: Any) -> Any:
     """The inputs, with each channel shifted and scaled to the mean and variance of the same channel of the outputs.
 
     A layer that applies a non-decreasing affine function to each channel would have these outputs. With few samples and
-    shrinkage they score below 1, so a call is non-linear if it scores below its twin by more than chance. The book's
-    chapter ``theory`` explains the comparison. Arguments and errors are those of :func:`affscore.affinity_score`; the
-    result is float64 of shape (n, d), a tensor for tensors.
+    shrinkage they score below 1. A call that scores below its twin by more than chance bends, or it falls: ``-x`` is
+    affine, and scores far below its twin in many channels. The book's chapter ``theory`` explains it.
+    Arguments and errors are those of :func:`affscore.affinity_score`; the result is float64 of shape (n, d), a tensor
+    for tensors.
 
     >>> x = np.array([[0.0, -1.0], [2.0, 1.0]])
     >>> linear_twin(x, np.maximum(x, 0))
