@@ -7,7 +7,7 @@ the notebook's stored output a second time as JSON, from which the build makes t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from affscore_book.kit.statistics import Interval
 from affscore_book.kit.tables import Table
 
 __all__ = [
-    "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side",
+    "CLAIMS_MIME", "FLOOR", "HIGHER", "KINDS", "LOWER", "SAME", "Claim", "ClaimTable", "depending", "near",
+    "side_by_side",
 ]  # fmt: skip
 
 CLAIMS_MIME = "application/vnd.affscore.claims+json"
@@ -35,6 +36,10 @@ _WORDS = {
         "reproduced with settings that we recovered", "not reproduced with settings that we recovered",
     ),
 }  # fmt: skip
+
+
+#: What a claim is about; :class:`Claim` says what each of them means.
+KINDS = tuple(_WORDS)
 
 
 def near(theirs: float, tolerance: float) -> tuple[float, float]:
@@ -115,7 +120,7 @@ class Claim:
         return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, _WORDS)
+        check_choice("kind", self.kind, KINDS)
         if (self.ours is None) != bool(self.needs):
             raise ValueError(
                 f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "
@@ -181,15 +186,14 @@ def side_by_side(convention: str, readings: Mapping[str, Claim]) -> list[Claim]:
     >>> [(row.what, row.verdict) for row in side_by_side("the start", {"raw": raw, "norm set": centred})]
     [('rise (raw)', 'depends on the start'), ('rise (norm set)', 'depends on the start')]
     """
+    return depending(convention, [replace(row, what=f"{row.what} ({name})") for name, row in readings.items()])
+
+
+def depending(convention: str, rows: Sequence[Claim]) -> list[Claim]:
+    """:func:`side_by_side`, of rows that name their reading themselves."""
     open_ = {"undecided", "not shown", "not run here"}
-    differ = len({claim.verdict for claim in readings.values()} - open_) > 1
-    return [
-        replace(
-            claim, what=f"{claim.what} ({name})",
-            depends_on=convention if differ and claim.verdict not in open_ else "",
-        )
-        for name, claim in readings.items()
-    ]  # fmt: skip
+    differ = len({row.verdict for row in rows} - open_) > 1
+    return [replace(row, depends_on=convention if differ and row.verdict not in open_ else "") for row in rows]
 
 
 class ClaimTable(Table):
