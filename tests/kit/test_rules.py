@@ -40,6 +40,18 @@ def test_within_lies_around_the_printed_number():
     assert claim.accept == (0.9 - 0.01, 0.9 + 0.01) and claim.verdict == "agrees"
 
 
+def test_within_reads_a_number_that_is_printed_with_its_digits():
+    (claim,) = decided('what = "std"\nsource = "paper"\ntheirs = "0.020"\nwithin = 0.005', 0.03)
+    assert claim.theirs == "0.020" and claim.verdict == "disagrees"
+
+
+def test_repetitions_that_decide_otherwise_are_the_verdict():
+    row = SLOPE + 'at_least = 0\nrepeated_over = "the pictures"'
+    found = [decided(row, numbers)[0] for numbers in ([1.0, 2.0, math.nan], [1.0, -1.0], [-1.0])]
+    assert [claim.verdict for claim in found] == ["agrees", "depends on the pictures", "disagrees"]
+    assert [claim.ours for claim in found] == [1.0, 1.0, -1.0]
+
+
 def test_a_planted_wrong_bound_turns_the_verdict():
     """The same number by the rule as it is and by one with the other sign."""
     assert [decided(SLOPE + bound, 0.5)[0].verdict for bound in ("at_least = 0", "at_most = 0")] == [
@@ -77,6 +89,11 @@ def test_a_family_has_a_row_for_each_name_and_its_own_words_or_bounds():
     assert [(row.what, row.accept, row.kind) for row in rows] == [
         ("slope of tanh", (-math.inf, 0), "own"), ("slope of relu", (0, math.inf), "source"),
     ]  # fmt: skip
+
+
+def test_a_family_of_which_nothing_was_measured_needs_no_measure():
+    row = SLOPE.replace("slope", "slope of {}") + 'needs = "weights of {}"\neach = { relu = {}, tanh = {} }'
+    assert [claim.needs for claim in judge(rules("[t.row]\n" + row), {})] == ["weights of relu", "weights of tanh"]
 
 
 def test_readings_that_differ_are_the_verdict():
@@ -123,7 +140,7 @@ def test_rows_keep_what_their_table_has_in_common_and_one_bound_replaces_another
         (f"[t.row]\n{SLOPE}factor = 0.5", "t.row: factor is 0.5, which no number meets"),
         (f"[t.row]\n{SLOPE}factor = 0", "t.row: factor is 0, which no number meets"),
         (f'[t.row]\n{SLOPE}at_least = "0.1"', "t.row: at_least is '0.1'; a bound should be a number"),
-        (f"[t.row]\n{SLOPE}within = 1", "t.row: within stands beside theirs = 'rises'; it should stand beside a num"),
+        (f"[t.row]\n{SLOPE}within = 1", "t.row: within stands beside 'rises'; it should stand beside a number"),
         (f"[t.row]\n{SLOPE}at_most = 1\nmean_at_least = 0", "mean_at_least stands beside at_most; it should stand"),
         (f"[t.row]\n{SLOPE}at_most = 1\neach.x = {{ wat = 1 }}", "t.row.each.x: key 'wat' is unknown"),
     ],
@@ -141,6 +158,8 @@ def test_an_error_of_a_file_names_file_row_and_key(text, says):
         ("at_least = 0", {"row": None}, "t.row: measured is None; the rule should then say what a measurement needs"),
         ('needs = "a GPU"', {"row": 1.0}, "t.row: measured is 1.0; the rule has no bound that could decide it"),
         ('at_least = 0\ndepends_on = "x"', {"row": 1.0}, "measured is 1.0; it should be a mapping, a reading a name"),
+        ("at_least = 0", {"row": [1.0]}, "t.row: measured is [1.0]; it should be a number or an Interval"),
+        ('at_least = 0\nrepeated_over = "x"', {"row": 1.0}, "measured is 1.0; it should be a list of numbers"),
         ("at_least = 0\neach = { a = {}, b = {} }", {"row": {"a": 1.0}}, "measured has a; it should have a, b"),
         ("at_least = 0\neach = { a = {} }", {"row": {"a": 1.0, "c": 1.0}}, "measured has a, c; it should have a"),
         ('at_least = 0\nsource = "{pool}"', {"row": 1.0}, "'{pool}' has {pool}; words should have 'pool'"),

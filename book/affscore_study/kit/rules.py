@@ -18,9 +18,12 @@ the mean falls short of it, it is the bound. Without a bound, ``needs`` says wha
 
 ``rule_set = "after"`` says that the rule was set after a first look at the numbers. ``kind`` is that of
 :class:`affscore_study.kit.claims.Claim`; without it the claim is our own where the source begins with "ours". A claim
-whose source leaves a convention open has ``depends_on``, and a row a reading. A ``{}`` in ``what`` stands for the name
-of a row of a family, and ``{reading}`` for that of a reading, which otherwise stands behind, in brackets. ``each`` and
-``readings`` have what is different in the rows of a family and in the readings, by name: they are then all there are.
+whose source leaves a convention open has ``depends_on``, and a row a reading. ``repeated_over`` names what repetitions
+differ in, where they are no sample: the first number is shown, and unless all decide alike it depends on them.
+
+A ``{}`` in ``what`` stands for the name of a row of a family, and ``{reading}`` for that of a reading, which otherwise
+stands behind, in brackets. ``each`` and ``readings`` have what is different in the rows of a family and in the
+readings, by name: they are then all there are.
 """
 
 from __future__ import annotations
@@ -44,18 +47,9 @@ BOUNDS = ("at_least", "at_most", "between", "exactly", "within", "factor")
 #: What differs in the rows of a family, and in readings of a convention.
 PARTS = ("each", "readings")
 KEYS = (
-    *BOUNDS,
-    "mean_at_least",
-    "what",
-    "source",
-    "theirs",
-    "needs",
-    "kind",
-    "rule_set",
-    "bracket",
-    "depends_on",
-    *PARTS,
-)
+    *BOUNDS, "mean_at_least", "what", "source", "theirs", "needs", "kind", "rule_set", "bracket", "depends_on",
+    "repeated_over", *PARTS,
+)  # fmt: skip
 PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
@@ -71,6 +65,8 @@ class Rule:
         File, table and row, for errors: ``"redshift/claims.toml, pictures.relu_scale"``.
     mean_at_least
         What a mean has to reach beside ``accept``, or None.
+    repeated_over
+        What repetitions differ in, or "".
     each, readings
         By name, the rules of a family's rows or of readings where these differ; else empty.
     """
@@ -86,6 +82,7 @@ class Rule:
     seen: bool
     bracket: str
     depends_on: str
+    repeated_over: str
     each: Mapping[str, Rule]
     readings: Mapping[str, Rule]
 
@@ -98,7 +95,7 @@ class Rule:
 class Measured(NamedTuple):
     """What was found, with words that fill placeholders of the rule: ``{power}`` of ``what`` by ``words["power"]``."""
 
-    value: float | Interval | str | None
+    value: float | Interval | Sequence[float] | str | None
     words: Mapping[str, str]
 
 
@@ -174,7 +171,7 @@ def _rule(where: str, raw: Mapping[str, Any]) -> Rule:
     return Rule(
         where, raw["what"], raw["source"], raw["theirs"], _accept(where, raw), raw.get("mean_at_least"),
         raw.get("needs", ""), kind, raw.get("rule_set") == "after", raw.get("bracket", "95 %"),
-        raw.get("depends_on", ""), parts["each"], parts["readings"],
+        raw.get("depends_on", ""), raw.get("repeated_over", ""), parts["each"], parts["readings"],
     )  # fmt: skip
 
 
@@ -193,8 +190,11 @@ def _accept(where: str, raw: Mapping[str, Any]) -> tuple[float, float] | None:
     numbers = value if bound == "between" and isinstance(value, list) else [value]
     if not all(isinstance(number, int | float) for number in [*numbers, raw.get("mean_at_least", 0)]):
         raise ValueError(f"{where}: {bound} is {value!r}; a bound should be a number, and between two of them.")
-    if bound == "within" and not isinstance(theirs, int | float):
-        raise ValueError(f"{where}: within stands beside theirs = {theirs!r}; it should stand beside a number.")
+    if bound == "within":
+        try:
+            theirs = float(theirs)
+        except ValueError:
+            raise ValueError(f"{where}: within stands beside {theirs!r}; it should stand beside a number.") from None
     low, high = {
         "at_least": lambda: (value, math.inf),
         "at_most": lambda: (-math.inf, value),
@@ -218,10 +218,10 @@ def judge(rules: Sequence[Rule], measured: Mapping[str, Any], **words: str) -> l
     rules
         Of one table, from :func:`read_rules`.
     measured
-        By the name of the row: a number; an :class:`~affscore_book.kit.statistics.Interval`; a sentence that says what
-        a measurement takes, where there is none; None, where the rule says that; or a :class:`Measured`, which has
-        words beside one of these. For a family, and for the readings of a convention, a mapping to such by their
-        names; for a family with readings, of mappings.
+        By the name of the row: a number; an :class:`~affscore_book.kit.statistics.Interval`; a list of numbers for a
+        rule with ``repeated_over``; a sentence that says what a measurement takes, where there is none; None, where the
+        rule says that; or a :class:`Measured`, which has words beside one of these. For a family, and for the readings
+        of a convention, a mapping to such by their names; for a family with readings, of mappings.
     words
         Fill placeholders in all rows: ``{pool}`` of ``what`` by ``pool="spatial"``.
 
@@ -274,6 +274,7 @@ def _readings(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
 
 def _by_name(rule: Rule, found: Any, parts: Mapping[str, Rule], each: str) -> Mapping[str, Any]:
     """What was measured by the name of a row or a reading, in the order of the rule if it has one."""
+    found = {} if found is None and parts else found  # nothing has to be measured if every part is open
     if not isinstance(found, Mapping):
         raise ValueError(f"{rule.where}: measured is {found!r}; it should be a mapping, {each} a name.")
     open_ = {name for name, part in parts.items() if part.accept is None}
@@ -295,14 +296,20 @@ def _claim(rule: Rule, found: Any, words: Mapping[str, str]) -> Claim:
     needs = found if isinstance(found, str) else filled(rule.needs) if found is None else ""
     if found is None and not needs:
         raise ValueError(f"{rule.where}: measured is None; the rule should then say what a measurement needs.")
-    number, interval, accept = found, None, rule.accept
+    number, interval, accept, depends_on = found, None, rule.accept, ""
     if needs:
         number, accept = None, None
     elif accept is None:
         raise ValueError(f"{rule.where}: measured is {found!r}; the rule has no bound that could decide it.")
     elif isinstance(found, Interval):
         number, interval = found.mean, found[1:]
+    elif bool(rule.repeated_over) != isinstance(found, Sequence):
+        should = "a list of numbers" if rule.repeated_over else "a number or an Interval"
+        raise ValueError(f"{rule.where}: measured is {found!r}; it should be {should}.")
+    elif rule.repeated_over:
+        alike = {accept[0] <= one <= accept[1] for one in found if math.isfinite(one)}
+        number, depends_on = found[0], rule.repeated_over if len(alike) != 1 else ""
     if accept and rule.mean_at_least is not None and number < rule.mean_at_least:
         accept = rule.mean_at_least, math.inf
     return Claim(filled(rule.what), filled(rule.source), theirs, number, accept, needs, interval, rule.bracket,
-                 rule.kind, rule.seen)  # fmt: skip
+                 rule.kind, rule.seen, depends_on)  # fmt: skip
