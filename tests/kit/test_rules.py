@@ -67,11 +67,13 @@ def test_kind_moment_and_bracket_are_the_rules():
     assert (claim.kind, claim.seen, claim.bracket, claim.interval) == ("recovered", True, "98.75 %", (0.5, 2.0))
 
 
-def test_a_mean_that_falls_short_is_held_to_what_a_mean_should_reach():
-    """Planted: as long as the mean is large enough the interval is asked for 0, and for the mean's bound otherwise."""
-    row = SLOPE + "at_least = 0.0\nmean_at_least = 0.2"
-    means = [Interval(0.3, 0.1, 0.5), Interval(0.15, 0.05, 0.25), Interval(0.1, 0.05, 0.15), Interval(0.3, -0.1, 0.7)]
-    assert [decided(row, found)[0].verdict for found in means] == ["agrees", "undecided", "disagrees", "undecided"]
+@pytest.mark.parametrize(("found", "verdict"), [
+    ((0.5, 0.1, 0.9), "agrees"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "disagrees"),
+    ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "disagrees"), ((0.0, -0.3, 0.3), "undecided"),
+])  # fmt: skip
+def test_a_rule_of_two_halves_needs_both_and_fails_only_beyond_its_interval(found, verdict):
+    (claim,) = decided(SLOPE + "at_least = 0.0\nmean_at_least = 0.2", Interval(*found))
+    assert claim.verdict == verdict
 
 
 def test_what_was_not_measured_says_what_it_needs():

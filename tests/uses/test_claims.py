@@ -7,7 +7,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from affscore_book.kit.statistics import Interval
 from affscore_book.uses import figures, results
 from affscore_book.uses.alarm import FAULTS, MONITORS, TOUCHED, in_distances
 from affscore_book.uses.removal import ALL_ORDERS, REMOVAL_ORDERS, area_of, mean_over_families
@@ -63,14 +62,6 @@ def test_a_score_that_knows_the_cost_is_of_use_and_not_where_paired_r2_knows_it_
     assert list(claims.cost_table(costs)["measure"]) == list(claims.RIVALS)
     rows = claims.cost_claims(stored_costs(tmp_path, "r2"))
     assert rows[0].verdict != "held" and rows[1].verdict == "not run here"
-
-
-@pytest.mark.parametrize(("found", "verdict"), [
-    ((0.5, 0.1, 0.9), "held"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "failed"),
-    ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "failed"), ((0.0, -0.3, 0.3), "undecided"),
-])  # fmt: skip
-def test_a_rule_of_two_halves_needs_both_and_fails_only_beyond_its_interval(found, verdict):
-    assert claims.two_halves("lead", Interval(*found), 0.2, "H").verdict == verdict
 
 
 def test_a_call_without_a_measure_is_counted_and_left_out(tmp_path):
