@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import load_sweep
 from affscore_study.activations import claims
-from affscore_study.kit.rules import judged
+from affscore_study.kit.rules import judge, read_rules
 
 SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json")
 
@@ -25,7 +25,7 @@ def verdicts(table):
 def means(sweep):
     """By reading: the number and the verdict that the reading would have alone."""
     found = claims.more_means(["silu"], claims.conventions(sweep, "300"))
-    rows = judged("activations", "story", {"silu_means": found, "pooling": {}})
+    rows = judge(read_rules("activations", "story")[:1], {"silu_means": found})
     return {row.what.partition("relu ")[2]: (row.ours, replace(row, depends_on="").verdict) for row in rows}
 
 

@@ -144,6 +144,7 @@ def test_rows_keep_what_their_table_has_in_common_and_one_bound_replaces_another
         (f'[t.row]\n{SLOPE}at_least = "0.1"', "t.row: at_least is '0.1'; a bound should be a number"),
         (f"[t.row]\n{SLOPE}within = 1", "t.row: within stands beside 'rises'; it should stand beside a number"),
         (f"[t.row]\n{SLOPE}at_most = 1\nmean_at_least = 0", "mean_at_least stands beside at_most; it should stand"),
+        (f"[t.row]\n{SLOPE}at_most = 1\neach = 3", "t.row: each is 3; it should be a table of what differs"),
         (f"[t.row]\n{SLOPE}at_most = 1\neach.x = {{ wat = 1 }}", "t.row.each.x: key 'wat' is unknown"),
     ],
 )  # fmt: skip
@@ -160,6 +161,7 @@ def test_an_error_of_a_file_names_file_row_and_key(text, says):
         ("at_least = 0", {"row": None}, "t.row: measured is None; the rule should then say what a measurement needs"),
         ('needs = "a GPU"', {"row": 1.0}, "t.row: measured is 1.0; the rule has no bound that could decide it"),
         ('at_least = 0\ndepends_on = "x"', {"row": 1.0}, "measured is 1.0; it should be a mapping, a reading a name"),
+        ('at_least = 0\ndepends_on = "x"', {"row": {}}, "measured is {}; it should be a mapping, a reading a name"),
         ("at_least = 0", {"row": [1.0]}, "t.row: measured is [1.0]; it should be a number or an Interval"),
         ('at_least = 0\nrepeated_over = "x"', {"row": 1.0}, "measured is 1.0; it should be a list of numbers"),
         ("at_least = 0\neach = { a = {}, b = {} }", {"row": {"a": 1.0}}, "measured has a; it should have a, b"),

@@ -153,7 +153,10 @@ def _rule(where: str, raw: Mapping[str, Any]) -> Rule:
         raise ValueError(f"{where}: key {unknown[0]!r} is unknown; it should be one of {', '.join(KEYS)}.")
     parts: dict[str, dict[str, Rule]] = {part: {} for part in PARTS}
     for part in PARTS:
-        if differ := raw.get(part):
+        differ = raw.get(part, {})
+        if not isinstance(differ, dict) or not all(isinstance(own, dict) for own in differ.values()):
+            raise ValueError(f"{where}: {part} is {differ!r}; it should be a table of what differs, by name.")
+        if differ:
             rest = {key: value for key, value in raw.items() if key != part}
             parts[part] = {name: _rule(f"{where}.{part}.{name}", _over(rest, own)) for name, own in differ.items()}
             # Whatever the family leaves open, its rows say: any of them stands for the keys that it lacks.
@@ -195,14 +198,20 @@ def _accept(where: str, raw: Mapping[str, Any]) -> tuple[float, float] | None:
             theirs = float(theirs)
         except ValueError:
             raise ValueError(f"{where}: within stands beside {theirs!r}; it should stand beside a number.") from None
-    low, high = {
-        "at_least": lambda: (value, math.inf),
-        "at_most": lambda: (-math.inf, value),
-        "between": lambda: value if len(numbers) == 2 else (1, 0),
-        "exactly": lambda: (value, value),
-        "within": lambda: near(theirs, value),
-        "factor": lambda: (1 / value, value) if value > 0 else (1, 0),
-    }[bound]()
+    low, high = 1.0, 0.0  # no range
+    match bound:
+        case "at_least":
+            low, high = value, math.inf
+        case "at_most":
+            low, high = -math.inf, value
+        case "between" if len(numbers) == 2:
+            low, high = numbers
+        case "exactly":
+            low, high = value, value
+        case "within":
+            low, high = near(theirs, value)
+        case "factor" if value > 0:
+            low, high = 1 / value, value
     if not low <= high:
         raise ValueError(
             f"{where}: {bound} is {value!r}, which no number meets; it should be a range, from low to high."
@@ -275,7 +284,7 @@ def _readings(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
 def _by_name(rule: Rule, found: Any, parts: Mapping[str, Rule], each: str) -> Mapping[str, Any]:
     """What was measured by the name of a row or a reading, in the order of the rule if it has one."""
     found = {} if found is None and parts else found  # nothing has to be measured if every part is open
-    if not isinstance(found, Mapping):
+    if not isinstance(found, Mapping) or not (found or parts):
         raise ValueError(f"{rule.where}: measured is {found!r}; it should be a mapping, {each} a name.")
     open_ = {name for name, part in parts.items() if part.accept is None}
     if parts and not parts.keys() - open_ <= found.keys() <= parts.keys():
