@@ -96,14 +96,6 @@ def test_the_stored_trunks_are_whole_and_joined_by_the_perceptron_of_the_other_r
         assert joined[64, 6][run["seed"]][0].tolist() == pytest.approx([*effective_size(left), lost])
 
 
-def test_what_is_held_equal_says_which_rules_were_set_after_a_look():
-    cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
-    depth, width = (core_claims(cores, which, (0.1, 0.2, 0.3)) for which in ("depth", "width"))
-    assert list(depth) == list(width) == ["strength", "units", "points"]
-    means = [row for by, rows in depth.items() for row in rows if f"(equal {by}" in row.what]
-    assert [row.seen for row in means] == [True, False, True, True, True, True]
-
-
 def test_strengths_that_are_decided_for_opposite_sides_have_rows_of_their_own():
     """Cores that are three times as wide at the first strength and a third as wide at the last: 1 in the mean."""
     narrow = {s: np.array([[9.0, 2.0, 1.0], [3.0, 2.0, 2.0], [1.0, 2.0, 3.0 + s]]) for s in range(3)}
