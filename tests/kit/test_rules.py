@@ -8,7 +8,7 @@ import pytest
 
 from affscore_book.kit.statistics import Interval
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judge, parse_rules, read_rules
+from affscore_study.kit.rules import Worded, judge, parse_rules, read_rules
 
 STUDY = Path(__file__).resolve().parents[2] / "book" / "affscore_study"
 ROOMS = sorted(path.parent.name for path in STUDY.glob("*/claims.toml"))
@@ -115,7 +115,7 @@ def test_readings_of_one_member_say_nothing_on_another():
 
 def test_words_of_a_measure_and_of_a_table_fill_a_rule():
     row = SLOPE.replace("slope", "slope, {pool} pool (power {power})") + "at_least = 0"
-    (claim,) = decided(row, Measured(Interval(1.0, 0.5, 2.0), {"power": "0.9"}), pool="spatial")
+    (claim,) = decided(row, Worded(Interval(1.0, 0.5, 2.0), {"power": "0.9"}), pool="spatial")
     assert (claim.what, claim.verdict) == ("slope, spatial pool (power 0.9)", "agrees")
 
 

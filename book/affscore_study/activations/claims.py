@@ -14,7 +14,7 @@ from affscore_book.activations.laws import polynomial_score, score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, pooled_score, sample_score
 from affscore_book.kit.statistics import Interval
 from affscore_study.kit.claims import ClaimTable
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "NOTEBOOK_INPUT", "NOTEBOOK_SCORES", "SLIDES_PLAIN", "SLIDES_POLYNOMIALS", "SLIDES_POOLED", "SLIDES_SHRUNK",
@@ -99,11 +99,11 @@ def pieces(sweeps: Mapping[str, Sweep]) -> dict[str, dict[str, Interval | float]
     return found
 
 
-def _lowest(sweep: Sweep, name: str) -> Measured:
+def _lowest(sweep: Sweep, name: str) -> Worded:
     """The lowest score over the widths, up to the lowest that is left if any one width is left out."""
     ours = sorted(np.nanmin(sweep.scores[name], axis=0))
     words = {"reached": str(sum(score <= 0.1 for score in ours)), "widths": str(len(ours))}
-    return Measured(Interval(ours[0], ours[0], ours[1]), words)
+    return Worded(Interval(ours[0], ours[0], ours[1]), words)
 
 
 def _of_guesses(sweep: Sweep) -> dict[str, Interval]:

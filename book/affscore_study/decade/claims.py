@@ -20,7 +20,7 @@ from affscore_book.kit.statistics import Interval, student_interval
 from affscore_study.decade.modes import modes_power, one_mode
 from affscore_study.decade.variance import profile
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "DISTANCES", "PLAIN", "beginning_claims", "beyond_chance", "by_seed", "common_seeds", "cut", "depth_claims",
@@ -101,12 +101,12 @@ def turn(values: np.ndarray) -> float:
     return float(min(after.max(), -after.min()))
 
 
-def _with_power(found: Interval, calls: int, samples: int) -> Measured:
+def _with_power(found: Interval, calls: int, samples: int) -> Worded:
     """A part of networks with two modes, without an interval where the test would hardly ever find them."""
     power = modes_power(calls, APART, samples)
     if power < ENOUGH:
         found = Interval(found.mean, math.nan, math.nan)
-    return Measured(found, {"power": f"{power:.1f}"})
+    return Worded(found, {"power": f"{power:.1f}"})
 
 
 def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:

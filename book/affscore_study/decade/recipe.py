@@ -31,7 +31,7 @@ from affscore_book.decade.rates import (
 from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import rank_correlation
 from affscore_study.kit.claims import FLOOR, Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "choices_of_rates", "claims_by_rate", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",
@@ -67,7 +67,7 @@ def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
     for moment, equal in (("at equal validation accuracy", True), ("at the end", False)):
         names = recipe_distances(runs, equal_accuracy=equal)
         words = {"networks": str(len(names)), "families": str(len({kin(name) for name in names}))}
-        found[moment] = Measured(recipe_rung(runs, equal_accuracy=equal), words)
+        found[moment] = Worded(recipe_rung(runs, equal_accuracy=equal), words)
     return judged("decade", "rung", {"rate": found})
 
 
@@ -88,7 +88,7 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
     """
     best, firsts = best_rates(runs), [run for run in runs if run.seed == 0]
     chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
-    found: dict[str, dict[str, Measured]] = {}
+    found: dict[str, dict[str, Worded]] = {}
     for what, rates in chosen.items():
         names = _trained_at(runs, rates)
         levels = {
@@ -97,8 +97,7 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
         }
         years, words = _years(names), {"networks": str(len(names))}
         found[what] = {
-            reading: Measured(rank_correlation(years, np.array(level), names), words)
-            for reading, level in levels.items()
+            reading: Worded(rank_correlation(years, np.array(level), names), words) for reading, level in levels.items()
         }
     return judged("decade", "by_rate", {"rise": found})
 

@@ -18,7 +18,7 @@ from affscore_book.kit.statistics import leaving_out, student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import DISTANCES, beyond_chance, common_seeds
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 from affscore_study.suite.compare import companion_correlations
 
 __all__ = [
@@ -91,8 +91,8 @@ def other_measure_claims(decade: Decade) -> list[Claim]:
     first = max(by_kin, key=lambda measure: abs(np.nanmean(by_kin[measure])))
     count = len(np.unique(family))
     measured = {
-        "strongest": Measured(leaving_out(strongest, count), {"first": first, "families": str(count)}),
-        "r2": Measured(student_interval(squared), {"families": str(len(squared))}),
+        "strongest": Worded(leaving_out(strongest, count), {"first": first, "families": str(count)}),
+        "r2": Worded(student_interval(squared), {"families": str(len(squared))}),
     }
     return judged("decade", "measures", measured)
 

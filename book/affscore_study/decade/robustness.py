@@ -21,7 +21,7 @@ from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, stud
 from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import DISTANCES, beyond_chance, cut
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "batch_claims", "data_claims", "map_claims", "map_table", "nearest_architectures",
@@ -58,7 +58,7 @@ def batch_claims(further: Further) -> list[Claim]:
         values = {name: of(found) for name, found in further.items()}
         name = max(values, key=lambda name: values[name])
         words = {"largest": f"{values[name]:.4f}", "network": name}
-        rows[row] = Measured(student_interval(list(values.values())), words)
+        rows[row] = Worded(student_interval(list(values.values())), words)
     return judged("decade", "batches", rows)
 
 
@@ -101,7 +101,7 @@ def seed_claims(decade: Decade) -> list[Claim]:
         table = squareform(pdist(np.array(scores), lambda one, other: np.nanmean((one - other) ** 2)))
         np.fill_diagonal(table, np.nan)
         apart = Interval(*(math.sqrt(max(end, 0.0)) for end in over_pairs(table)))
-        found[name] = Measured(apart, {"seeds": str(len(scores))})
+        found[name] = Worded(apart, {"seeds": str(len(scores))})
     return judged("decade", "seeds", {"between": found})
 
 
@@ -199,7 +199,7 @@ def retrieval_claims(decade: Decade) -> list[Claim]:
         labels = float(np.mean([one == own for one, own in zip(found.pop("labels"), known, strict=True)]))
         shares = [float(np.mean([name == TAUGHT for name in names])) for names in found.values()]
         share = cut(student_interval(shares), 0.0)
-        retrieved[convention] = Measured(share, {"labels": f"{labels:.2f}"})
+        retrieved[convention] = Worded(share, {"labels": f"{labels:.2f}"})
     return judged("decade", "retrieval", {"nearest": retrieved})
 
 
@@ -230,7 +230,7 @@ def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
             return relative(values[kept]) - relative(level[kept])
 
         found[measure] = leaving_out(beyond, len(level), labels)
-    score = Measured(spread, {"level": f"{level.mean():.2f}"})
+    score = Worded(spread, {"level": f"{level.mean():.2f}"})
     return judged("decade", "spread_of_tasks", {"score": score, "others": found})
 
 

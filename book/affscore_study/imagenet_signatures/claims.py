@@ -22,7 +22,7 @@ from affscore_study.decade.claims import statistic
 from affscore_study.imagenet_signatures.channels import channel_gap
 from affscore_study.imagenet_signatures.paper import MEASURES
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "channel_claims", "deeper_with_norm", "measure_claims", "own_claims", "pool_claims", "skip_claims", "start_claims",
@@ -37,9 +37,9 @@ DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), "vgg16_bn"
 def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]]) -> list[Claim]:
     """Is ViT the most non-linear family? One row a pool; and by the trailing one, is it more so than convnets?"""
 
-    def gap(pool: str, families: Sequence[str] | None = None) -> Measured:
+    def gap(pool: str, families: Sequence[str] | None = None) -> Worded:
         other, found = family_gap(by_pool[pool], "ViT", families)
-        return Measured(found, {"other": other})
+        return Worded(found, {"other": other})
 
     rows = judged("imagenet_signatures", "pools", {"family": {pool: gap(pool) for pool in by_pool}})
     if "trailing" in by_pool:
@@ -64,7 +64,7 @@ def skip_claims(resnets: Mapping[int, Signature]) -> list[Claim]:
 def measure_claims(correlations: Table) -> list[Claim]:
     """Is there a measure with a strong consistent correlation with the score, over kinds of trained networks?"""
     strongest, found = strongest_measure(correlations, MEASURES, TRAINED["kinds"])
-    return judged("imagenet_signatures", "measures", {"strongest": Measured(found, {"measure": strongest})})
+    return judged("imagenet_signatures", "measures", {"strongest": Worded(found, {"measure": strongest})})
 
 
 def start_claims(draws: Sequence[Mapping[str, np.ndarray]]) -> list[Claim]:

@@ -17,7 +17,7 @@ from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "AVERAGES", "BEGINNINGS", "FAMILY_MEASURES", "SLIDE_STDS", "printed_claims", "table_1_claim",
@@ -187,7 +187,7 @@ def printed_claims() -> list[Claim]:
         "average": {name: _with_mnasnets(count) for name, count in counts.items()},
         "strongest": max(_strongest_in().values()) / len(TABLE_2),
         "families": {
-            family: Measured(mean, {"measure": measure})
+            family: Worded(mean, {"measure": measure})
             for family, (measure, mean) in means.items()
             if math.isfinite(mean)
         },

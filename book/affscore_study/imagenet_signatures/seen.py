@@ -28,7 +28,7 @@ from affscore_study.imagenet_signatures.paper import (
     MEASURES,
 )
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judge, judged, read_rules
+from affscore_study.kit.rules import Worded, judge, judged, read_rules
 from affscore_study.suite.compare import companion_correlations
 
 __all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "table_2_seen", "trained_correlations"]
@@ -142,7 +142,7 @@ def _looked_at(numbers: Sequence[tuple[Looked, Sequence[float]]], named: bool) -
     """The numbers on all pictures by row and name; ``named`` says whether rows name the networks in brackets."""
     found: dict[str, Any] = {}
     for each, values in numbers:
-        one = Measured(values, {"which": _which(each.of, each.minus) if named else ""})
+        one = Worded(values, {"which": _which(each.of, each.minus) if named else ""})
         if each.name:
             found.setdefault(each.row, {})[each.name] = one
         else:
@@ -231,8 +231,8 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
     inside, after = (float(equal_width[at].mean()) for at in places(draws[0][DEEP].trained).values())
     alone = {"which": _which(DEEP)}
     level = "ResNet-152: after the additions, 64 channels of each call, one draw of crops"
-    found["close"][level] = Measured([after], alone)
-    few = judged("imagenet_signatures", "networks_few", {"inside": Measured(after - inside, alone)})
+    found["close"][level] = Worded([after], alone)
+    few = judged("imagenet_signatures", "networks_few", {"inside": Worded(after - inside, alone)})
     # Several answers to one question stand behind the rows that answer one each.
     rules = read_rules("imagenet_signatures", "networks")
     single, several = (
@@ -247,7 +247,7 @@ def _std_claims(draws: Sequence[Draw], named: bool) -> list[Claim]:
     found = {}
     for name in (DEEP, PLAIN):
         std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
-        found[PAPER_NETWORKS[name]] = Measured(std, {"which": _which(name) if named else ""})
+        found[PAPER_NETWORKS[name]] = Worded(std, {"which": _which(name) if named else ""})
     return judged("imagenet_signatures", "networks_std", {"std": found}, draws=str(len(draws)))
 
 
@@ -258,7 +258,7 @@ def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> li
     """
     found = {
         name: {
-            measure: Measured(numbers, {"which": _which(name)})
+            measure: Worded(numbers, {"which": _which(name)})
             for measure, numbers in zip(HEADINGS, _table_2(draws, varied, name), strict=True)
         }
         for name in PAPER_NETWORKS

@@ -31,7 +31,7 @@ from affscore_study.imagenet_signatures.paper import (
     table_1_claims,
 )
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judge, judged, read_rules
+from affscore_study.kit.rules import Worded, judge, judged, read_rules
 from affscore_study.suite.compare import (
     accuracy_correlations,
     companion_correlations,
@@ -154,11 +154,11 @@ def _missing(networks: Sequence[str], results: Results | None) -> str:
     return f"{missing[0]}{more}, {RUN}" if missing else ""
 
 
-def _found(sentence: Sentence, results: Results | None) -> Measured:
+def _found(sentence: Sentence, results: Results | None) -> Worded:
     """Our number, or what it needs."""
     if (needs := _missing(sentence.networks, results)) or results is None:
-        return Measured(needs, {"data": ""})
-    return Measured(sentence.measure(results), {"data": f" ({results.data})"})
+        return Worded(needs, {"data": ""})
+    return Worded(sentence.measure(results), {"data": f" ({results.data})"})
 
 
 def sentence_claims(results: Results | None, only: str = "") -> list[Claim]:

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from affscore_book.kit.statistics import Interval
 from affscore_study.kit.claims import KINDS, Claim, depending, near
 
-__all__ = ["BOUNDS", "Measured", "Rule", "judge", "judged", "parse_rules", "read_rules"]
+__all__ = ["BOUNDS", "Rule", "Worded", "judge", "judged", "parse_rules", "read_rules"]
 
 #: The ways to say in which range of our number a claim holds.
 BOUNDS = ("at_least", "at_most", "between", "exactly", "within", "factor")
@@ -92,7 +92,7 @@ class Rule:
         return self.where.rpartition(".")[2]
 
 
-class Measured(NamedTuple):
+class Worded(NamedTuple):
     """What was found, with words that fill placeholders of the rule: ``{power}`` of ``what`` by ``words["power"]``."""
 
     value: float | Interval | Sequence[float] | str | None
@@ -229,7 +229,7 @@ def judge(rules: Sequence[Rule], measured: Mapping[str, Any], **words: str) -> l
     measured
         By the name of the row: a number; an :class:`~affscore_book.kit.statistics.Interval`; a list of numbers for a
         rule with ``repeated_over``; a sentence that says what a measurement takes, where there is none; None, where the
-        rule says that; or a :class:`Measured`, which has words beside one of these. For a family, and for the readings
+        rule says that; or a :class:`Worded`, which has words beside one of these. For a family, and for the readings
         of a convention, a mapping to such by their names; for a family with readings, of mappings.
     words
         Fill placeholders in all rows: ``{pool}`` of ``what`` by ``pool="spatial"``.
@@ -293,7 +293,7 @@ def _by_name(rule: Rule, found: Any, parts: Mapping[str, Rule], each: str) -> Ma
 
 
 def _claim(rule: Rule, found: Any, words: Mapping[str, str]) -> Claim:
-    if isinstance(found, Measured):
+    if isinstance(found, Worded):
         found, words = found.value, {**words, **found.words}
 
     def filled(text: str) -> str:

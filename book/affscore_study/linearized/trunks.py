@@ -21,7 +21,7 @@ from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, survivors_of
 from affscore_book.linearized.slopes import effective_size
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["Size", "core_claims", "load_trunks", "over_seeds", "size_ratio", "size_ratio_at", "with_mlp"]
 
@@ -167,7 +167,7 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
     return found
 
 
-def over_seeds(values: Mapping[int, float]) -> Measured:
+def over_seeds(values: Mapping[int, float]) -> Worded:
     """The mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
 
     Seeds whose value is NaN are left out, and the word ``seeds`` then says how many are left.
@@ -175,4 +175,4 @@ def over_seeds(values: Mapping[int, float]) -> Measured:
     known = [value for value in values.values() if math.isfinite(value)]
     left = f" ({len(known)} of {len(values)} seeds)" if len(known) < len(values) else ""
     found = student_interval(known) if len(known) > 1 else Interval(known[0], -math.inf, math.inf)
-    return Measured(found, {"seeds": left})
+    return Worded(found, {"seeds": left})

@@ -21,7 +21,7 @@ from affscore_book.kit.tables import Table
 from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 from affscore_book.stitching.study import StitchingStudy
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["PAPER_FIGURE_1", "against_stitches", "order_share", "stitch_claims"]
 
@@ -90,7 +90,6 @@ def stitch_claims(study: SimilarityStudy, stitched: StitchingStudy) -> list[Clai
     inside = study.inside("resnet20")
     places = {"outside": ~inside, "inside": inside}
     resnet20 = {
-        where: Measured(over_layers(study, stitched, at), {"activations": str(at.sum())})
-        for where, at in places.items()
+        where: Worded(over_layers(study, stitched, at), {"activations": str(at.sum())}) for where, at in places.items()
     }
     return judged("similarity", "stitches", {"myrtle": four, "resnet20": resnet20})

@@ -18,7 +18,7 @@ from affscore_book.stitching.merging import Averages
 from affscore_book.stitching.stitched import inside_block
 from affscore_book.stitching.study import StitchingStudy
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "blocks",
@@ -209,9 +209,9 @@ def controls(found: Controls) -> list[Claim]:
     gaps = {kind: found.backwards["another seed"] - found.backwards[kind] for kind in kinds}  # (layers, second halves)
     beyond = {kind: found.lost[kind] - found.lost["another seed"] for kind in kinds[1:]}
 
-    def counted(values: np.ndarray, decided: Callable[[Interval], bool]) -> Measured:
+    def counted(values: np.ndarray, decided: Callable[[Interval], bool]) -> Worded:
         layers = sum(decided(student_interval(layer)) for layer in values)
-        return Measured(student_interval(values.mean(0)), {"alone": f"{layers} of {len(found.layers)}"})
+        return Worded(student_interval(values.mean(0)), {"alone": f"{layers} of {len(found.layers)}"})
 
     measured = {
         "noise": student_interval(found.lost["clustered noise"][-1]),

@@ -23,7 +23,7 @@ from affscore_book.symmetries.lemmas import (
 )
 from affscore_book.symmetries.table import defect, intertwiner
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["lemma_table", "similarity_claims", "size_claims", "wording_claims"]
 
@@ -103,7 +103,7 @@ def wording_claims() -> list[Claim]:
         for reading, values in slopes.items()
     }
     mixing = {
-        reading: Measured(mixed + extra * line, {"functions": str(len(curved) + extra)})
+        reading: Worded(mixed + extra * line, {"functions": str(len(curved) + extra)})
         for reading, extra in (("not linear, as worded", 1), ("not affine, as proved", 0))
     }
     return judged("symmetries", "wording", {"alike": alike, "mixing": mixing})

@@ -22,7 +22,7 @@ from affscore_book.transformers.measured import MiniLMScores, attention_effect
 from affscore_book.transformers.minilm import LAYERS
 from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, VitScores
 from affscore_study.kit.claims import FLOOR, Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",
@@ -30,9 +30,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _counted(gaps: NDArray[np.float64]) -> Measured:
+def _counted(gaps: NDArray[np.float64]) -> Worded:
     """The mean over layers of values (n, layers), with Student's interval; and what single layers do, for its row."""
-    return Measured(student_interval(gaps.mean(axis=1)), {"layers": by_layer(gaps)})
+    return Worded(student_interval(gaps.mean(axis=1)), {"layers": by_layer(gaps)})
 
 
 def by_layer(gaps: NDArray[np.float64]) -> str:
@@ -79,7 +79,7 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
     for pool in ("spatial", "trailing"):
         layers = scores.of(pool=pool)
         rank, p = stats.spearmanr(range(LAYERS), layers).statistic, permutation_p(layers)
-        depth[pool] = Measured(Interval(float(rank), math.nan, math.nan), {"p": f"{p:.3f}"})
+        depth[pool] = Worded(Interval(float(rank), math.nan, math.nan), {"p": f"{p:.3f}"})
     found = {
         "size": student_interval(size),
         "trailing": _counted(trailing),

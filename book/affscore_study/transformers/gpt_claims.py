@@ -16,7 +16,7 @@ from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.transformers.gpt import GPTS, MLPS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts, TrainedGpt
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "gpt_bits_claims", "gpt_depth_claims", "gpt_level_claims", "gpt_norm_claims", "gpt_pool_claims",
@@ -44,14 +44,14 @@ def _over_seeds(gpts: Gpts, names: Sequence[str], number: Number, ends: float = 
     return Interval(mean, max(low, -ends), min(high, ends)) if not math.isnan(low) else Interval(mean, low, high)
 
 
-def _in_every_seed(gpts: Gpts, number: Number) -> Measured:
+def _in_every_seed(gpts: Gpts, number: Number) -> Worded:
     """The lowest number of the seeds that all activations have, which has no interval."""
     names = list(MLPS)
     seeds = _seeds(gpts, names)
     if len(seeds) < 2:
-        return Measured(_over_seeds(gpts, names, number, ends=1.0), {"seeds": ""})
+        return Worded(_over_seeds(gpts, names, number, ends=1.0), {"seeds": ""})
     lowest = min(number({name: gpts[name][seed] for name in names}) for seed in seeds)
-    return Measured(lowest, {"seeds": f": the lowest of {len(seeds)} seeds"})
+    return Worded(lowest, {"seeds": f": the lowest of {len(seeds)} seeds"})
 
 
 def _mean(name: str, pool: str = "spatial", moment: int = -1) -> Number:

@@ -68,7 +68,7 @@ from affscore_book.uses.foreknowledge import RIVALS, Measure
 from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_book.uses.removal import removed_at
 from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Measured, judged
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "family_means", "known_losses", "mending_claims",
@@ -176,7 +176,7 @@ def mending_claims(runs: Mended) -> list[Claim]:
     part = "" if first == QUARTERS else f" (first {first} quarters)"
     score, other = (known_losses(runs, PREDICTORS[name], first) for name in (FIRST, SECOND))
     needs = "the first to be held; it is not asked otherwise"
-    found: dict[str, Any] = {"score": over_six(score), "beyond": Measured(needs, {"part": ""})}
+    found: dict[str, Any] = {"score": over_six(score), "beyond": Worded(needs, {"part": ""})}
     rows = judged("uses", "mending", found, part=part)
     if rows[0].verdict == "held":
         found["beyond"] = over_six({name: score[name] - other[name] for name in MENDED})
