@@ -48,10 +48,9 @@ def test_a_gap_that_is_there_without_skips_is_not_theirs():
     def same(name: str, seed: int) -> np.ndarray:
         return as_they_say("resnet18" if name == "resnet18_no_skips" else name, seed)
 
-    (gap, deeper), (means, gained) = (of(decade(same)) for of in (claims.residual_claims, claims.own_residual_claims))
+    (gap, _), (means, _) = (of(decade(same)) for of in (claims.residual_claims, claims.own_residual_claims))
     assert means.ours == pytest.approx(0, abs=1e-12) and "without" in means.what and means.verdict != "held"
-    assert gap.verdict == "agrees" and "trained − before" in gained.what and gained.kind == means.kind == "own"
-    assert "ResNet18" in deeper.what  # as wide as ResNet34; ResNet10 is wider
+    assert gap.verdict == "agrees"
 
 
 def test_depth_rows():

@@ -116,7 +116,7 @@ def test_the_nearest_architecture():
     near = robustness.retrieval_claims(tasks(0.01, 0.002, 0.3))
     assert [row.ours for row in near] == [1, 1] and {row.verdict for row in near} == {"not shown"}  # no interval
     far = robustness.retrieval_claims(tasks(0.3, 0.002, 0.02))
-    assert all(row.ours < 0.5 and row.verdict != "held" and row.seen and row.kind == "own" for row in far)
+    assert all(row.ours < 0.5 and row.verdict != "held" for row in far)
     for of in DISTANCES.values():
         found = robustness.nearest_architectures(tasks(0.01, 0.002, 0.3), of)
         assert found["simclr"] == ["resnet18"] * 3 and len(found["labels"]) == 3 + 5

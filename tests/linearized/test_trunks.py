@@ -101,15 +101,6 @@ def test_stored_trunks_are_complete_and_joined_by_the_mlp():
         assert joined[64, 6][run["seed"]][0].tolist() == pytest.approx([*effective_size(left), lost])
 
 
-def test_core_rows_say_which_rules_were_set_after_a_look():
-    """The rows on cores say which of their rules were set after a look at the results."""
-    cores = with_mlp(load_trunks(FOLDER), load_runs(FOLDER))
-    depth, width = (core_claims(cores, which, (0.1, 0.2, 0.3)) for which in ("depth", "width"))
-    assert list(depth) == list(width) == ["strength", "units", "points"]
-    means = [row for by, rows in depth.items() for row in rows if f"(equal {by}" in row.what]
-    assert [row.seen for row in means] == [True, False, True, True, True, True]
-
-
 def test_opposite_strengths_have_rows_of_their_own():
     """Strengths whose intervals decide for opposite sides have rows of their own.
 

@@ -8,6 +8,7 @@ import pytest
 
 from affscore_book.redshift.networks import PANELS
 from affscore_book.redshift.study import load_draws
+from affscore_study.kit.rules import judged
 from affscore_study.redshift import claims
 
 STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
@@ -15,7 +16,10 @@ STUDY = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "reds
 
 def test_score_and_complexity_part_with_relu_depth_only():
     """Score and complexity disagree for ReLU networks that get deeper, and only there."""
-    rows = {row.what.partition(": ")[0]: row for row in claims.score_and_complexity(STUDY)}
+    rows = {
+        row.what.partition(": ")[0]: row
+        for row in judged("redshift", "complexity", {"score": claims.score_and_complexity(STUDY)})
+    }
     assert {what: row.verdict for what, row in rows.items()} == {
         "relu, score and frequency, by shift": "agrees",
         "relu, score and frequency, by scale": "held",
@@ -24,6 +28,7 @@ def test_score_and_complexity_part_with_relu_depth_only():
     }
     mirrored = {"relu": STUDY.maps["relu"] | {"depth": STUDY.maps["relu"]["depth"] * [-1, 1]}}
     turned = claims.score_and_complexity(replace(STUDY, maps=STUDY.maps | mirrored))
+    turned = judged("redshift", "complexity", {"score": turned})
     assert [row.verdict for row in turned] == ["agrees", "failed", "held", "held"]
 
 
@@ -44,7 +49,8 @@ def test_the_choice_is_weighed_against_the_scale():
         spread = {
             key: {"measure": values["measure"][0] * np.exp(0.05 * noise * key[1])} for key, values in found.items()
         }
-        assert [row.verdict for row in claims.inductive_bias(spread)] == [verdict] * 2
+        rows = judged("redshift", "inductive_bias", {"choice": claims.inductive_bias(spread)})
+        assert [row.verdict for row in rows] == [verdict] * 2
 
 
 def test_the_choice_can_weigh_at_large_weights_only():
@@ -54,7 +60,7 @@ def test_the_choice_can_weigh_at_large_weights_only():
         key: {"measure": (30.0 if key[1:] == (6.0, "tanh") else 1.0) * np.exp(0.05 * spread)}
         for key, spread in zip(planted(1.0, 1.0), noise, strict=True)
     }
-    rows = claims.inductive_bias(found)
+    rows = judged("redshift", "inductive_bias", {"choice": claims.inductive_bias(found)})
     assert [row.ours < 1 for row in rows] == [True, False]
     assert {row.verdict for row in rows} == {"depends on the size of the weights and the measure"}
 
@@ -65,12 +71,13 @@ def test_start_of_the_scale_decides_about_factors_only():
     Above a planted floor of 1 each factor is known; counted from zero it is nearer to 1.
     """
     noise = np.exp(0.02 * np.random.default_rng(0).normal(size=(8, 40)))
-    above = dict(zip(PANELS, (0.1, 0.1, 0.4, 2.0, 0.1, 0.1, 0.9, 0.8), strict=True))
+    floor = dict(zip(PANELS, (0.1, 0.1, 0.4, 2.0, 0.1, 0.1, 0.9, 0.8), strict=True))
     found = {
         key: {"cosine": 1 + middle * spread, "excess": middle * spread}
-        for (key, middle), spread in zip(above.items(), noise, strict=True)
+        for (key, middle), spread in zip(floor.items(), noise, strict=True)
     }
-    rows = claims.picture_claims(found, {"from zero": "cosine", "above": "excess"})
+    zero, above = "cosine, from zero", "cosine, above one half period"
+    rows = judged("redshift", "pictures", claims.picture_factors(found, {zero: "cosine", above: "excess"}))
     by_row = {row.what: row for row in rows}
     assert len(by_row) == 10
     for what, factor, verdict in (
@@ -79,9 +86,7 @@ def test_start_of_the_scale_decides_about_factors_only():
         ("tanh, 1x to 6x", 20.0, "held"),
         ("6x shifted, ReLU / tanh", 9 / 8, "held"),
     ):
-        assert by_row[f"{what}, median draw (above)"].ours == pytest.approx(factor, rel=0.05)
-        assert {by_row[f"{what}, median draw ({reading})"].verdict for reading in ("from zero", "above")} == {verdict}
-    assert [row.seen for row in rows] == [False, True] * 5
-    alone = claims.picture_claims(found, {"excess": "excess"})
+        assert by_row[f"{what}, median draw ({above})"].ours == pytest.approx(factor, rel=0.05)
+        assert {by_row[f"{what}, median draw ({reading})"].verdict for reading in (zero, above)} == {verdict}
+    alone = judged("redshift", "unexplained", claims.picture_factors(found, {"excess": "excess"}))
     assert [row.verdict for row in alone if row.what.startswith("ReLU,")] == ["disagrees"]
-    assert {row.kind for row in rows if row.what.startswith("ReLU,")} == {"source"}

@@ -4,6 +4,7 @@ And above it the twenty claims that matter: words by hand, verdicts and numbers 
 """
 
 import json
+import math
 import re
 import shlex
 
@@ -17,6 +18,8 @@ from test_browser import opened
 from test_notebooks import NOTEBOOKS, ROOT, output, planted
 
 from affscore.cli.main import parser
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Rule, parse_rules
 from affscore_study.suite import command
 
 SOURCES = ledger.sources_of(ROOT / "book")
@@ -43,6 +46,52 @@ def test_every_claim_of_every_chapter_is_in_the_ledger():
                     shown += table.count("<tr>") - 1
         name = page.removeprefix("book/")
         assert sum(row["address"].startswith(f"{name}.html#claims-") for row in ROWS) == shown
+
+
+def single(rule: Rule) -> list[Rule]:
+    """A rule, or those of the rows and readings that differ in it."""
+    parts = rule.each or rule.readings
+    return [one for part in parts.values() for one in single(part)] if parts else [rule]
+
+
+def is_row_of(rule: Rule, row: dict) -> bool:
+    """Whether a row of the ledger says what a rule says, down to the digits that the row shows of the bound."""
+
+    def like(text: str) -> str:
+        return ".*".join(map(re.escape, re.split(r"\{\w*\}", text)))
+
+    reading = r" \(.*\)" * bool(rule.depends_on and "{reading}" not in rule.what)
+    words = (like(rule.what) + reading, like(rule.source), like(str(rule.theirs)), rule.kind)
+    shown = (row["what"], row["source"], row["theirs"], row.get("kind", ""))
+    if not all(map(re.fullmatch, words, shown)):
+        return False
+    if row["ours"] in ("", "-") or rule.accept is None:
+        return row["holds if"].startswith("needs ")
+    ranges = [rule.accept, *([(rule.mean_at_least, math.inf)] if rule.mean_at_least is not None else [])]
+    claims = [Claim(rule.what, rule.source, rule.theirs, 0.0, accept, seen=rule.seen) for accept in ranges]
+    return row["holds if"] in {claim.rule(digits) for claim in claims for digits in range(5)}
+
+
+def rules_without_a_row(text: str, file: str) -> list[str]:
+    """Rules of a file that no row of the ledger was decided by."""
+    rules = [one for table in parse_rules(text, file).values() for rule in table for one in single(rule)]
+    return [rule.where for rule in rules if not any(is_row_of(rule, row) for row in ROWS)]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("book/affscore_study/*/claims.toml")), ids=lambda path: path.parent.name
+)
+def test_every_rule_has_decided_a_row_of_the_ledger(path):
+    """A rule that was changed and whose audit was not run again has none."""
+    assert rules_without_a_row(path.read_text(encoding="utf-8"), path.parent.name) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("at_least = 0.5", "at_least = 0.4"), ("at_most", "at_least"), ("main source", "source")]
+)
+def test_a_changed_rule_has_no_row(old, new):
+    text = (ROOT / "book/affscore_study/relu_1d/claims.toml").read_text(encoding="utf-8")
+    assert len(rules_without_a_row(text.replace(old, new), "planted")) == 1
 
 
 @pytest.mark.parametrize(

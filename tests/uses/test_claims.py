@@ -7,7 +7,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from affscore_book.kit.statistics import Interval
 from affscore_book.uses import figures, results
 from affscore_book.uses.alarm import FAULTS, MONITORS, TOUCHED, in_distances
 from affscore_book.uses.removal import ALL_ORDERS, REMOVAL_ORDERS, area_of, mean_over_families
@@ -64,15 +63,6 @@ def test_score_that_predicts_the_cost_is_of_use(tmp_path):
     assert list(claims.cost_table(costs)["measure"]) == list(claims.RIVALS)
     rows = claims.cost_claims(stored_costs(tmp_path, "r2"))
     assert rows[0].verdict != "held" and rows[1].verdict == "not run here"
-
-
-@pytest.mark.parametrize(("found", "verdict"), [
-    ((0.5, 0.1, 0.9), "held"), ((0.5, -0.1, 1.1), "undecided"), ((0.1, 0.05, 0.15), "failed"),
-    ((0.1, 0.05, 0.3), "undecided"), ((-0.7, -2.0, 0.1), "failed"), ((0.0, -0.3, 0.3), "undecided"),
-])  # fmt: skip
-def test_rule_of_two_halves_needs_both(found, verdict):
-    """A rule of two halves needs both, and it fails only beyond its interval."""
-    assert claims.two_halves("lead", Interval(*found), 0.2, "H").verdict == verdict
 
 
 def test_a_call_without_a_measure_is_counted_and_left_out(tmp_path):

@@ -1,28 +1,20 @@
-"""What the paper and its slides say about single activations, beside what we find.
+"""What the paper and its slides say about single activations, beside what we find; ``claims.toml`` has the rules.
 
 :func:`story` has the rows that carry the chapter, :func:`others` all the rest.
-
-Sources: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, sections 3.2 and 3.3, Figure 2, Appendices B and C;
-the slides; the notebook on activations in the code that they released (input and stored output of Figure 2 B).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from affscore_book.activations.laws import polynomial_score, score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, pooled_score, sample_score
-from affscore_study.kit.claims import (
-    FLOOR,
-    HIGHER,
-    LOWER,
-    Claim,
-    ClaimTable,
-    side_by_side,
-)
+from affscore_book.kit.statistics import Interval
+from affscore_study.kit.claims import ClaimTable
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "NOTEBOOK_INPUT", "NOTEBOOK_SCORES", "SLIDES_PLAIN", "SLIDES_POLYNOMIALS", "SLIDES_POOLED", "SLIDES_SHRUNK",
@@ -43,16 +35,6 @@ NOTEBOOK_INPUT = (-1.0, 2.0)
 NOTEBOOK_SCORES = {"relu": 0.49, "tanh": 0.67, "sigmoid": 0.77}
 
 WIDEST = (1.0, 2.0, 3.0)  # guesses of the largest standard deviation in Figure 8
-B, C = "CVPR 2025, Appendix B", "CVPR 2025, Appendix C"
-POOLING, COVARIANCE = "slides, Robustness to Pooling", "slides, Covariance estimation"
-#: Of numbers that are printed with two digits: one unit of the last.
-LAST_DIGIT = 0.01
-SMOOTH, SURVEY = "CVPR 2025, section 3.3, smooth ReLUs", "CVPR 2025, section 3.3, survey"
-STRONGER = '"stronger non-linearity pattern in large subdomains"'
-WIDE = '"maintained in a wide range, while for ReLU it is rather narrow"'
-DEAD = "dead calls"  # the convention that decides: no score, a score of 1, or 1 for all that hardly varies
-MANY = 4  # of 20 means: a large subdomain
-_any = math.inf
 
 
 def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
@@ -62,54 +44,37 @@ def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
     return {f"d = {dimension}, {words}": each for words, each in rules.items()}
 
 
-def more_means(
-    what: str, source: str, theirs: str, names: Iterable[str], dimensions: Iterable[Mapping[str, Sweep]]
-) -> list[Claim]:
-    """Rows on the non-linear means that every one of the activations has more than ReLU, a row a reading.
-
-    ``dimensions`` has the :func:`conventions` of each: dead calls decide, or do not, in each dimension by itself.
-    """
-    rows = []
-    for sweeps in dimensions:
-        readings = {}
-        for reading, scores in sweeps.items():
-            each = [scores.extra_means(name, "relu") for name in names]
-            least = {threshold: min(extra[threshold] for extra in each) for threshold in each[0]}
-            ends = float(min(least.values())), float(max(least.values()))
-            spread = None if ends[0] == ends[1] else ends  # no threshold decides
-            readings[reading] = Claim(
-                what, source, theirs, float(least[0.9]), (MANY, _any), "", spread, "range over thresholds", seen=True
-            )
-        rows += side_by_side(DEAD, readings)
-    return rows
+def more_means(names: Iterable[str], sweeps: Mapping[str, Sweep]) -> dict[str, Interval | float]:
+    """By reading, the non-linear means that every one of the activations has more than ReLU, with the range over
+    thresholds; without one where no threshold decides. ``sweeps`` are the :func:`conventions` of a dimension."""
+    readings: dict[str, Interval | float] = {}
+    for reading, scores in sweeps.items():
+        each = [scores.extra_means(name, "relu") for name in names]
+        least = {threshold: float(min(extra[threshold] for extra in each)) for threshold in each[0]}
+        low, high = min(least.values()), max(least.values())
+        readings[reading] = least[0.9] if low == high else Interval(least[0.9], low, high)
+    return readings
 
 
-def differences(
-    what: str, pair: tuple[str, str], source: str, theirs: str, accept: tuple[float, float], sweeps: Mapping[str, Sweep]
-) -> dict[str, Claim]:
-    """Claims on the mean difference of two activations, by reading."""
-    gaps = {reading: scores.gap(*pair) for reading, scores in sweeps.items()}
-    return {
-        reading: Claim(what, source, theirs, gap, accept, "", spread, "range, one width left out", seen=True)
-        for reading, (gap, spread) in gaps.items()
-    }
+def differences(name: str, other: str, sweeps: Mapping[str, Sweep]) -> dict[str, Interval]:
+    """By reading, the mean difference of two activations."""
+    gaps = {reading: scores.gap(name, other) for reading, scores in sweeps.items()}
+    return {reading: Interval(gap, *ends) for reading, (gap, ends) in gaps.items()}
 
 
 def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
     """The five rows of the chapter: SiLU beside ReLU in Figure 8, and pooling in Figure 9."""
-    rows = more_means("silu, non-linear means more than relu", B, STRONGER, ["silu"], [conventions(sweep, "300")])
     # Channels, the share in common, and maps: the middle row has as many as the chapter's text.
     maps = {"64 channels": (64, 0.0, 200), "16 channels, half in common": (16, 0.5, 1000), "1 channel": (1, 0.0, 200)}
-    words = '"maintains the same values as its flattened counterpart"'
     changes = {}
     for reading, (channels, common, n) in maps.items():
         flat, pooled = (
             [pooled_score(name, channels=channels, positions=16, pool=pool, n=n, common=common) for name in names]
             for pool in (1, 16)
         )
-        change = float(np.abs(np.subtract(pooled, flat)).max())  # up or down
-        changes[reading] = Claim("pooling, largest change", C, words, change, (-_any, FLOOR))
-    return ClaimTable([*rows, *side_by_side("channels and positions", changes)], digits=2)
+        changes[reading] = float(np.abs(np.subtract(pooled, flat)).max())  # up or down
+    found = {"silu_means": more_means(["silu"], conventions(sweep, "300")), "pooling": changes}
+    return ClaimTable(judged("activations", "story", found), digits=2)
 
 
 def distance(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
@@ -117,93 +82,77 @@ def distance(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
     return max(abs(theirs[name] - ours[name]) for name in theirs)
 
 
-def fixed_input() -> list[Claim]:
+def fixed_input() -> dict[str, Any]:
     """Figure 2 B on the input of the released notebook, by the exact law, and the scores that it stores."""
-    place, notebook, words = "CVPR 2025, Figure 2 B", "AffScoreDeep, notebook on activations", "N(−1, 2²)"
     law = {name: score_curve(name, *NOTEBOOK_INPUT).item() for name in NOTEBOOK_SCORES}
-    theirs = {
-        "sigmoid": '"piece-wise linear ReLU function is more non-linear than [49]"',
-        "tanh": "a lost name; the released notebook plots tanh",
+    gaps = {name: law[name] - law["relu"] for name in ("sigmoid", "tanh")}
+    return {"fixed_input": gaps, "notebook": distance(NOTEBOOK_SCORES, law)}
+
+
+def pieces(sweeps: Mapping[str, Sweep]) -> dict[str, dict[str, Interval | float]]:
+    """Functions of three linear pieces beside ReLU, which has two, by reading."""
+    found: dict[str, dict[str, Interval | float]] = {
+        name: {**differences(name, "relu", sweeps)} for name in ("relu6", "hardtanh")
     }
-    what, stored = f"relu, tanh, sigmoid on {words}, largest distance", ", ".join(map(str, NOTEBOOK_SCORES.values()))
-    return [
-        *(
-            Claim(f"{name} − relu on {words}", place, quoted, law[name] - law["relu"], HIGHER)
-            for name, quoted in theirs.items()
-        ),
-        Claim(what, notebook, stored, distance(NOTEBOOK_SCORES, law), (-_any, FLOOR), seen=True),
-    ]
+    # The third piece of ReLU6 begins at 6, which N(0, 1) does not reach: it is ReLU there.
+    found["hardtanh"]["N(0, 1²)"] = (score_curve("hardtanh", 0.0) - score_curve("relu", 0.0)).item()
+    return found
 
 
-def pieces(sweeps: Mapping[str, Sweep]) -> list[Claim]:
-    """The survey that the paper quotes: three linear pieces are to be more non-linear than two."""
-    theirs = '"with more linear components are more non-linear (e.g., ReLU vs. ReLU6)"'
-    rows = []
-    for name in ("relu6", "hardtanh"):
-        what = f"3 linear pieces − 2: {name} − relu"
-        readings = differences(what, (name, "relu"), SURVEY, theirs, LOWER, sweeps)
-        if name == "hardtanh":  # the third piece of ReLU6 begins at 6, which N(0, 1) does not reach: it is ReLU there
-            here = score_curve(name, 0.0) - score_curve("relu", 0.0)
-            readings["N(0, 1²)"] = Claim(what, SURVEY, theirs, here.item(), LOWER, seen=True)
-        rows += side_by_side("the inputs", readings)
-    return rows
+def _lowest(sweep: Sweep, name: str) -> Worded:
+    """The lowest score over the widths, up to the lowest that is left if any one width is left out."""
+    ours = sorted(np.nanmin(sweep.scores[name], axis=0))
+    words = {"reached": str(sum(score <= 0.1 for score in ours)), "widths": str(len(ours))}
+    return Worded(Interval(ours[0], ours[0], ours[1]), words)
 
 
-def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
-    """All rows that :func:`story` leaves out."""
-    polynomials = max(abs(polynomial_score(k) - theirs) for k, theirs in SLIDES_POLYNOMIALS.items())
-    words = ", ".join(f"{theirs:g}" for theirs in SLIDES_POLYNOMIALS.values())
-    many, one = (conventions(sweep, dimension) for dimension in ("300", "1"))
-    rows = [
-        Claim("x^k, largest distance", "slides, Toy Examples", words, polynomials, (-_any, 0.005)),
-        *fixed_input(),
-        *pieces(many),
-    ]
-    for name in ("gelu", "relu"):
-        ours = sorted(np.nanmin(sweep.scores[name], axis=0))
-        what = f"{name}, lowest ({sum(score <= 0.1 for score in ours)} of {len(ours)} widths reach 0.1)"
-        spread = (ours[0], ours[1])  # the lowest left, if any one width is left out
-        rows.append(Claim(what, B, '"close to 0"', ours[0], (-_any, 0.1), "", spread, "range, one width left out"))
+def _of_guesses(sweep: Sweep) -> dict[str, Interval]:
+    """The lowest scores of the sigmoid, and below tanh's, with the range over guesses of the largest deviation."""
     sigmoid, tanh = (
         np.array([score_curve(name, sweep.means, std, coupling="paired").min().item() for std in WIDEST])
         for name in ("sigmoid", "tanh")
     )
-    for what, theirs, lowest in (
-        ("sigmoid, lowest", '"not the case for Sigmoid"', sigmoid),
-        ("sigmoid − tanh, lowest", '"Tanh may allow for much lower affinity scores"', sigmoid - tanh),
-    ):
-        value, spread = float(lowest[WIDEST.index(2.0)]), (float(lowest.min()), float(lowest.max()))
-        rows.append(Claim(what, B, theirs, value, (0.1, _any), "", spread, "range over guesses of the widths"))
+    at = WIDEST.index(2.0)
+    return {
+        name: Interval(float(lowest[at]), float(lowest.min()), float(lowest.max()))
+        for name, lowest in (("sigmoid", sigmoid), ("sigmoid − tanh", sigmoid - tanh))
+    }
 
-    what = "non-linear means more than relu"
-    rows += more_means(f"silu, {what}", B, STRONGER, ["silu"], [one])
-    for name, theirs in (("sigmoid", WIDE), ("gelu", WIDE), ("hardswish", STRONGER)):
-        rows += more_means(f"{name}, {what}", B, theirs, [name], [many, one])
-    theirs = '"smooth version of ReLU exhibit wider regions of high non-linearity"'
-    rows += more_means(f"silu and gelu, {what}", SMOOTH, theirs, ["silu", "gelu"], [many, one])
-    leaky = '"on average more linear than ReLU and ReLU6"'
-    for name, other, theirs, accept, dimensions in (
-        ("silu", "relu", STRONGER, LOWER, [many, one]), ("hardswish", "relu", STRONGER, LOWER, [many, one]),
-        ("leaky_relu", "relu", leaky, HIGHER, [many]), ("leaky_relu", "relu6", leaky, HIGHER, [many]),
-    ):  # fmt: skip
-        for sweeps in dimensions:
-            rows += side_by_side(DEAD, differences(f"{name} − {other}", (name, other), B, theirs, accept, sweeps))
 
+def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
+    """All rows that :func:`story` leaves out."""
+    many, one = (conventions(sweep, dimension) for dimension in ("300", "1"))
+    both = {"many": many, "one": one}
     law = {name: score_curve(name, 0.0, coupling="paired").item() for name in SLIDES_SHRUNK}
-    for kind, source, slides in (("pooled", POOLING, SLIDES_POOLED), ("shrunk", COVARIANCE, SLIDES_SHRUNK)):
-        rows.append(_printed(kind, source, slides, [distance(slides, law)]))
     plain = [
         distance(SLIDES_PLAIN, {name: sample_score(name, 0, 1, 200, 380, seed, "empirical") for name in SLIDES_PLAIN})
         for seed in range(seeds)
     ]
-    rows.append(_printed("plain", COVARIANCE, SLIDES_PLAIN, plain))
+    found: dict[str, dict[str, Any]] = {
+        "numbers": {
+            "polynomials": max(abs(polynomial_score(k) - theirs) for k, theirs in SLIDES_POLYNOMIALS.items()),
+            **fixed_input(),
+            "pieces": pieces(many),
+            "lowest": {name: _lowest(sweep, name) for name in ("gelu", "relu")},
+            "lowest_of_guesses": _of_guesses(sweep),
+        },
+        "means": {
+            "silu": {"one": more_means(["silu"], one)},
+            **{name: {d: more_means([name], sweeps) for d, sweeps in both.items()}
+               for name in ("sigmoid", "gelu", "hardswish")},
+            "smooth": {d: more_means(["silu", "gelu"], sweeps) for d, sweeps in both.items()},
+        },
+        "differences": {
+            "silu_relu": {d: differences("silu", "relu", sweeps) for d, sweeps in both.items()},
+            "hardswish_relu": {d: differences("hardswish", "relu", sweeps) for d, sweeps in both.items()},
+            "leaky_relu_relu": differences("leaky_relu", "relu", many),
+            "leaky_relu_relu6": differences("leaky_relu", "relu6", many),
+        },
+        "printed": {
+            "pooled": distance(SLIDES_POOLED, law),
+            "shrunk": distance(SLIDES_SHRUNK, law),
+            "plain": Interval(plain[0], min(plain), max(plain)) if seeds > 1 else plain[0],
+        },
+    }  # fmt: skip
+    rows = [row for table, measured in found.items() for row in judged("activations", table, measured)]
     return ClaimTable(rows, digits=4)
-
-
-def _printed(kind: str, source: str, slides: Mapping[str, float], far: Sequence[float]) -> Claim:
-    """Printed scores of one plot beside ours for independent standard normal inputs, which the slides do not name."""
-    what = f"{len(slides)} printed scores, {kind}: largest distance"
-    theirs = f"{max(slides.values()):.2f} to {min(slides.values()):.2f}"
-    spread = (min(far), max(far)) if len(far) > 1 else None
-    accept, over = (-_any, LAST_DIGIT), "range over seeds"
-    return Claim(what, source, theirs, far[0], accept, "", spread, over, "recovered", seen=True)

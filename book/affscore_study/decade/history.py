@@ -1,13 +1,13 @@
 """The history to 2019 and the turn of the transformers: what it depends on, and what it does not.
 
-Architectures are the units here, each the mean over its seeds, and a family of them is left out at a time. Rules were
-set before the trainings were done, unless a row says that it was set after a look.
+Architectures are the units here, each the mean over its seeds, and a family of them is left out at a time.
+``claims.toml`` has the sentences and the rules.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,16 @@ from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.statistics import Interval
 from affscore_study.decade.claims import (
-    ABOVE,
-    BELOW,
     DISTANCES,
     PLAIN,
     by_seed,
-    claim_row,
     common_seeds,
     rank_correlation,
     seed_by_seed,
     statistic,
 )
-from affscore_study.kit.claims import HIGHER, LOWER, Claim, side_by_side
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import judged
 
 __all__ = ["VITS", "era_claims", "history_claims", "rise_claims", "trend_claims", "vit_claims"]
 
@@ -41,8 +39,6 @@ RETURNING = ("swin", "convnext")
 ALL_AND_FEW = (0, CHANNELS[0])
 #: Of the slide on deeper networks those that are here, and of the one on early ones.
 DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), ("alexnet", "vgg16")
-RISE = "rank correlation of year and mean score, to 2019"
-SLIDE = "max and median values are increasing, also gap between min and max"
 
 
 def _early(decade: Decade, norm: bool = False) -> list[str]:
@@ -79,15 +75,9 @@ class _Levels:
         return rank_correlation([SETTINGS[name].year for name in names], self.of(names, what, **options), names)
 
 
-def _readings(
-    found: Mapping[int, Interval], what: str, place: str, theirs: str, accept: tuple[float, float], seen: bool = False
-) -> list[Claim]:
-    """One claim by the number of channels, side by side."""
-    return side_by_side("the channels", {
-        f"{count} random channels a call" if count else "all channels":
-            claim_row(what, place, theirs, interval, accept, seen)
-        for count, interval in found.items()
-    })  # fmt: skip
+def _by_channels(of: Callable[[int], Interval], counts: Iterable[int] = ALL_AND_FEW) -> dict[str, Interval]:
+    """A number by how many channels of a call count, 0 for all."""
+    return {f"{count} random channels a call" if count else "all channels": of(count) for count in counts}
 
 
 def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> Interval:
@@ -99,14 +89,14 @@ def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> In
 def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Figure 5 A: a decade of rising linearity, with all channels of a call and with equally many."""
     levels, early = _Levels(decade, equal), _early(decade)
-    found = {count: levels.rise(early, channels=count) for count in ALL_AND_FEW}
-    return _readings(found, RISE, "Figure 5 A", '"the trend ... was to increase their linearity"', ABOVE)
+    found = _by_channels(lambda count: levels.rise(early, channels=count))
+    return judged("decade", "rise", {"year": found})
 
 
 def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Is the rise to 2019 there before training? And among networks with norm, and with gate calls left out? And is
-    there a way back? Rules set after a look."""
-    levels, place = _Levels(decade, equal), "ours, of Figure 5 A"
+    there a way back?"""
+    levels = _Levels(decade, equal)
 
     def gain(state: str, norm: bool) -> Interval:
         names = _early(decade, norm)
@@ -121,41 +111,42 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
     starts = {"the raw start": "raw start", "the start with norm set": START}
     which = {"all networks": False, "those with norm": True}
-    rows = [
-        *side_by_side("the start", {
-            name: claim_row(f"{RISE}, before training", place, "above 0",
-                            levels.rise(_early(decade), state=state), ABOVE, seen=True)
-            for name, state in starts.items()
-        }),
-        *side_by_side("start and norm", {
-            f"{start}; {names}": claim_row(f"{RISE}, trained − before training", place, "above 0",
-                                           gain(state, norm), ABOVE, seen=True)
-            for names, norm in which.items() for start, state in starts.items()
-        }),
-    ]  # fmt: skip
-    for what, norm, gates in (
-        ("gate calls left out", False, False), ("networks with norm", True, True),
-        ("networks with norm, gate calls left out", True, False),
-    ):  # fmt: skip
-        names = _early(decade, norm)
-        found = {count: levels.rise(names, gates=gates, channels=count) for count in (0, *CHANNELS)}
-        rows += _readings(found, f"{RISE}, {what}", place, "above 0", ABOVE, seen=True)
+    without = {
+        what: _by_channels(partial(_rise_without, levels, _early(decade, norm), gates), (0, *CHANNELS))
+        for what, norm, gates in (
+            ("gate calls left out", False, False), ("networks with norm", True, True),
+            ("networks with norm, gate calls left out", True, False),
+        )
+    }  # fmt: skip
     around = [name for name in architectures(decade) if SETTINGS[name].year >= 2018 and name not in VITS]
-    found = {count: _apart(levels.of(around, channels=count), around, RETURNING) for count in ALL_AND_FEW}
-    what = "mean score: Swin and ConvNeXt − networks of 2018 and 2019"
-    return rows + _readings(found, what, place, "below 0", LOWER, seen=True)
+    found = {
+        "start": {name: levels.rise(_early(decade), state=state) for name, state in starts.items()},
+        "gained": {
+            f"{start}; {names}": gain(state, norm)
+            for names, norm in which.items() for start, state in starts.items()
+        },
+        "without": without,
+        "returning": _by_channels(lambda count: _apart(levels.of(around, channels=count), around, RETURNING)),
+    }  # fmt: skip
+    return judged("decade", "trend", found)
+
+
+def _rise_without(levels: _Levels, names: Sequence[str], gates: bool, count: int) -> Interval:
+    return levels.rise(names, gates=gates, channels=count)
 
 
 def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """The slides: median, maximum and range by year, and deeper networks beside early ones."""
-    levels, early, some, rows = _Levels(decade, equal), _early(decade), [*EARLY, *DEEPER], []
-    for name, of in (("median score", np.median), ("largest score", np.max), ("range of the scores", np.ptp)):
-        found = {count: levels.rise(early, of, channels=count) for count in ALL_AND_FEW}
-        rows += _readings(found, f"rank correlation of year and {name}, to 2019",
-                          "slides, Neural architectures, before ViTs", f'"{SLIDE}"', ABOVE)  # fmt: skip
-    found = {count: _apart(levels.of(some, channels=count), some, DEEPER) for count in ALL_AND_FEW}
-    return rows + _readings(found, "mean score: ResNet34, DenseNet40, EfficientNet − AlexNet, VGG16",
-                            "slides, Deeper Networks", '"increasing linearity (higher scores)"', HIGHER)  # fmt: skip
+    levels, early, some = _Levels(decade, equal), _early(decade), [*EARLY, *DEEPER]
+    numbers = {"median score": np.median, "largest score": np.max, "range of the scores": np.ptp}
+    found = {
+        "year": {
+            name: _by_channels(lambda count, of=of: levels.rise(early, of, channels=count))  # type: ignore[misc]
+            for name, of in numbers.items()
+        },
+        "deeper": _by_channels(lambda count: _apart(levels.of(some, channels=count), some, DEEPER)),
+    }
+    return judged("decade", "era", found)
 
 
 def history_claims(decade: Decade) -> list[Claim]:
@@ -174,23 +165,16 @@ def history_claims(decade: Decade) -> list[Claim]:
     years = {name: SETTINGS[name].year for name in architectures(decade)}
     later = [name for name in years if name != "alexnet" and years[name] <= 2020]
     around = [name for name in years if years[name] >= 2016]
-    return [
-        claim_row("range: GoogLeNet − the widest of AlexNet and VGG", "section 4, GoogLeNet", '"extend the range"',
-                  seed_by_seed([*PLAIN, "googlenet"], decade, wider), HIGHER),
-        claim_row("skewness of EfficientNet's scores", "section 4", '"strong negative skewness"',
-                  by_seed(stats.skew, decade, "efficientnet"), (-math.inf, -0.5)),
-        *side_by_side("the distance", {
-            convention: claim_row("rank correlation of year and distance from AlexNet, to 2020", "Figure 5 B",
-                                  '"more and more dissimilar to Alexnet"',
-                                  rank_correlation([years[name] for name in later], far(of, later), later), ABOVE)
+    found = {
+        "googlenet": seed_by_seed([*PLAIN, "googlenet"], decade, wider),
+        "efficientnet": by_seed(stats.skew, decade, "efficientnet"),
+        "dissimilar": {
+            convention: rank_correlation([years[name] for name in later], far(of, later), later)
             for convention, of in DISTANCES.items()
-        }),
-        *side_by_side("the distance", {
-            convention: claim_row("distance from AlexNet: Swin and ConvNeXt − those of 2016 to 2020", "Figure 5 B",
-                                  '"U-turn"', _apart(far(of, around), around, RETURNING), BELOW)
-            for convention, of in DISTANCES.items()
-        }),
-    ]  # fmt: skip
+        },
+        "u_turn": {convention: _apart(far(of, around), around, RETURNING) for convention, of in DISTANCES.items()},
+    }
+    return judged("decade", "history", found)
 
 
 def vit_claims(decade: Decade) -> list[Claim]:
@@ -201,10 +185,5 @@ def vit_claims(decade: Decade) -> list[Claim]:
         return max(level[name] for name in VITS) - min(v for name, v in level.items() if name not in VITS)
 
     names = list(architectures(decade))
-    return side_by_side("the pool", {
-        f"{pool} pool": claim_row(
-            "mean score: the higher ViT − the lowest other network", "section 1", '"the most non-linear architectures"',
-            seed_by_seed(names, decade, lambda networks, pool=pool: below(networks, pool)), LOWER,  # type: ignore[misc]
-        )
-        for pool in ("spatial", "trailing")
-    })  # fmt: skip
+    found = {f"{pool} pool": seed_by_seed(names, decade, partial(below, pool=pool)) for pool in ("spatial", "trailing")}
+    return judged("decade", "vit", {"lowest": found})

@@ -1,6 +1,6 @@
 """What the learning rate does to a signature, and to the history: claims on the runs of :mod:`rates`, and their table.
 
-The rules are those of :mod:`affscore_book.decade.rates`; what goes beyond them says that it was set after a look.
+The rules are those of :mod:`affscore_book.decade.rates`, and stand in ``claims.toml``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from affscore_book.decade.rates import (
     recipe_rung,
 )
 from affscore_book.kit.tables import Table
-from affscore_study.decade.claims import ABOVE, claim_row, rank_correlation
-from affscore_study.kit.claims import FLOOR, HIGHER, Claim, side_by_side
+from affscore_study.decade.claims import rank_correlation
+from affscore_study.kit.claims import FLOOR, Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "choices_of_rates", "claims_by_rate", "power_of_rung", "rate_table", "rise_by_rate", "rung_claims",
@@ -62,13 +63,12 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
 
 def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
     """Does another learning rate move a mean score by more than another seed? At equal accuracy, and at the end."""
-    rows = []
+    found = {}
     for moment, equal in (("at equal validation accuracy", True), ("at the end", False)):
         names = recipe_distances(runs, equal_accuracy=equal)
-        what = f"mean score, {len(names)} networks of {len({kin(name) for name in names})} families"
-        rows.append(claim_row(f"{what}: another learning rate − another seed ({moment})", "ours, of Appendix G",
-                              "above 0.02", recipe_rung(runs, equal_accuracy=equal), HIGHER))  # fmt: skip
-    return rows
+        words = {"networks": str(len(names)), "families": str(len({kin(name) for name in names}))}
+        found[moment] = Worded(recipe_rung(runs, equal_accuracy=equal), words)
+    return judged("decade", "rung", {"rate": found})
 
 
 def _level(runs: Sequence[RateRun], name: str, rate: float, of: Callable[[RateRun], float]) -> float:
@@ -88,20 +88,18 @@ def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
     """
     best, firsts = best_rates(runs), [run for run in runs if run.seed == 0]
     chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
-    rows = []
+    found: dict[str, dict[str, Worded]] = {}
     for what, rates in chosen.items():
         names = _trained_at(runs, rates)
         levels = {
             "all channels": [_level(runs, name, rates[name], _last) for name in names],
             f"{FEW} random channels a call": [_level(firsts, name, rates[name], lambda run: run.few) for name in names],
         }
-        years, asked = _years(names), f"rank correlation of year and mean score, {len(names)} networks, {what}"
-        rows += side_by_side("the channels", {
-            reading: claim_row(asked, "ours, of Figure 5 A", "above 0", rank_correlation(years, np.array(level), names),
-                               ABOVE, seen=what.startswith("all"))
-            for reading, level in levels.items()
-        })  # fmt: skip
-    return rows
+        years, words = _years(names), {"networks": str(len(names))}
+        found[what] = {
+            reading: Worded(rank_correlation(years, np.array(level), names), words) for reading, level in levels.items()
+        }
+    return judged("decade", "by_rate", {"rise": found})
 
 
 def _years(names: Sequence[str]) -> list[int]:

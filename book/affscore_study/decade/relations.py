@@ -1,6 +1,7 @@
 """What goes with a signature: accuracy, other measures of the same calls, and the family of the network.
 
 Architectures are the results here, each taken as the mean over its seeds; intervals leave out a family at a time.
+``claims.toml`` has the sentences and the rules.
 """
 
 from __future__ import annotations
@@ -15,14 +16,9 @@ import numpy as np
 from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
 from affscore_book.kit.statistics import leaving_out, student_interval
 from affscore_book.kit.tables import Table
-from affscore_study.decade.claims import (
-    ABOVE,
-    DISTANCES,
-    beyond_chance,
-    claim_row,
-    common_seeds,
-)
-from affscore_study.kit.claims import Claim, side_by_side
+from affscore_study.decade.claims import DISTANCES, beyond_chance, common_seeds
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 from affscore_study.suite.compare import companion_correlations
 
 __all__ = [
@@ -32,8 +28,6 @@ __all__ = [
 
 #: What the source reads off a signature (Figure 6).
 STATISTICS: tuple[Callable[..., Any], ...] = (np.min, np.median, np.mean, np.max, np.ptp, np.std)
-#: A mean correlation of this size would be strong. The largest in the source's Table 2 is 0.44.
-STRONG = 0.5
 
 
 def _strongest(table: np.ndarray, target: np.ndarray) -> float:
@@ -55,12 +49,7 @@ def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     random = np.random.default_rng(0)
     own = _strongest(told, target)
     chance = float(np.mean([_strongest(told, random.permutation(target)) >= own for _ in range(draws)]))
-    return [
-        claim_row("strongest correlation with accuracy: scores − sizes", "Figure 6", '"often correlates more"',
-                  by_family(lead, list(found)), ABOVE),
-        beyond_chance("part of shuffled accuracies that the scores tell as well", "ours, of Figure 6", "at most 0.05",
-                      chance),
-    ]  # fmt: skip
+    return judged("decade", "accuracy", {"sizes": by_family(lead, list(found)), "chance": beyond_chance(chance)})
 
 
 def member_correlations(decade: Decade, families: Mapping[str, str]) -> Table:
@@ -101,12 +90,11 @@ def other_measure_claims(decade: Decade) -> list[Claim]:
     squared = squared[np.isfinite(squared)]
     first = max(by_kin, key=lambda measure: abs(np.nanmean(by_kin[measure])))
     count = len(np.unique(family))
-    return [
-        claim_row(f"strongest mean correlation of five measures ({first}), {count} families", "Table 2",
-                  "-0.44 (norm)", leaving_out(strongest, count), (-STRONG, STRONG)),
-        claim_row(f"mean correlation with R2 (held out), {len(squared)} families", "section 3.1, R2 on networks",
-                  '"do not correlate consistently"', student_interval(squared), (-STRONG, STRONG)),
-    ]  # fmt: skip
+    measured = {
+        "strongest": Worded(leaving_out(strongest, count), {"first": first, "families": str(count)}),
+        "r2": Worded(student_interval(squared), {"families": str(len(squared))}),
+    }
+    return judged("decade", "measures", measured)
 
 
 def _finite_mean(values: np.ndarray) -> float:
@@ -150,7 +138,5 @@ def family_claims(decade: Decade) -> list[Claim]:
     readings = {}
     for convention, of in DISTANCES.items():
         names, table = family_distances(decade, of)
-        part = permutation_share(table, [kin(name) for name in names])
-        readings[convention] = beyond_chance("part of shuffled families that are as close", "Figure 16 and section 1",
-                                             '"in a meaningful way"', part)  # fmt: skip
-    return side_by_side("the distance", readings)
+        readings[convention] = beyond_chance(permutation_share(table, [kin(name) for name in names]))
+    return judged("decade", "families", {"as_close": readings})

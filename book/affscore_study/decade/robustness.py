@@ -1,4 +1,7 @@
-"""What a trained signature does when the batch, the seed, the pictures or the task of the training change."""
+"""What a trained signature does when the batch, the seed, the pictures or the task of the training change.
+
+``claims.toml`` has the sentences and the rules.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,9 @@ from affscore_book.decade.equal import Equal
 from affscore_book.kit.sequences import dtw
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
 from affscore_book.kit.tables import Table
-from affscore_study.decade.claims import (
-    ABOVE,
-    BELOW,
-    DISTANCES,
-    beyond_chance,
-    claim_row,
-    cut,
-)
-from affscore_study.kit.claims import FLOOR, HIGHER, Claim, side_by_side
+from affscore_study.decade.claims import DISTANCES, beyond_chance, cut
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "batch_claims", "data_claims", "map_claims", "map_table", "nearest_architectures",
@@ -36,7 +33,6 @@ __all__ = [
 Further = Mapping[str, Mapping[str, Any]]
 #: The residual network of :mod:`affscore_study.decade.pretext`.
 TAUGHT = "resnet18"
-SMALL = (-math.inf, FLOOR)
 #: So many seeds of each architecture can be the nearest network.
 NEAREST = 3
 
@@ -53,18 +49,17 @@ def _shrinking(found: Mapping[str, Any], which: str) -> float:
 
 def batch_claims(further: Further) -> list[Claim]:
     """Figure 10, left, and the titles of Figure 12, over six networks; the source speaks of a VGG16."""
-    rows = []
-    for what, place, theirs, accept, of in (
-        ("change of the scores from 1024 to 128 images", "Figure 10", '"robust"', SMALL,
-         lambda found: _shrinking(found, "mean")),
-        ("std over batches of 512, mean over the calls", "slides, titles of the histograms", "0.005 to 0.020",
-         (0.005, 0.020), lambda found: float(np.nanmean(found["sizes"][512]["std"]))),
-    ):  # fmt: skip
+    numbers = {
+        "change": lambda found: _shrinking(found, "mean"),
+        "std": lambda found: float(np.nanmean(found["sizes"][512]["std"])),
+    }
+    rows = {}
+    for row, of in numbers.items():
         values = {name: of(found) for name, found in further.items()}
         name = max(values, key=lambda name: values[name])
-        rows.append(claim_row(f"{what} (largest: {values[name]:.4f}, {name})", place, theirs,
-                              student_interval(list(values.values())), accept))  # fmt: skip
-    return rows
+        words = {"largest": f"{values[name]:.4f}", "network": name}
+        rows[row] = Worded(student_interval(list(values.values())), words)
+    return judged("decade", "batches", rows)
 
 
 def map_table(further: Further, equal: Mapping[str, Equal]) -> Table:
@@ -82,11 +77,7 @@ def map_table(further: Further, equal: Mapping[str, Equal]) -> Table:
 
 
 def map_claims(further: Further, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Figure 9: averaging a map to one number a channel, and what shrinkage does from 1,024 to 128 images.
-
-    A flattened map has more numbers than an averaged one; one random position of each channel has as many. The
-    rules were set after a look.
-    """
+    """Figure 9: averaging a map to one number a channel, and what shrinkage does from 1,024 to 128 images."""
 
     def beside(other: Callable[[str, str], float]) -> list[float]:
         """Root mean square over the maps of each network of the score of its averages less another one."""
@@ -98,29 +89,20 @@ def map_claims(further: Further, equal: Mapping[str, Equal]) -> list[Claim]:
     flattened = beside(lambda name, key: further[name]["maps"][key]["all"])
     even = beside(lambda name, key: equal[name].positions[key])
     gains = [_shrinking(found, "unshrunk") - _shrinking(found, "mean") for found in further.values()]
-    where, ours = "scores of maps, averaged and not, root mean square", "ours, of Figure 9"
-    return [
-        claim_row(what, place, theirs, student_interval(values), accept, seen=True)
-        for what, place, theirs, values, accept in (
-            (f"{where}: flattened", "Figure 9", '"maintains the same values as its flattened counterpart"', flattened,
-             SMALL),
-            (f"{where}: one random position a channel", ours, "at most 0.02", even, SMALL),
-            ("change from 1024 to 128 images: without shrinkage − with", ours, "above 0", gains, HIGHER),
-        )
-    ]  # fmt: skip
+    values = {"flattened": flattened, "one_position": even, "shrinkage": gains}
+    return judged("decade", "maps", {row: student_interval(each) for row, each in values.items()})
 
 
 def seed_claims(decade: Decade) -> list[Claim]:
-    """Figure 10, right: nine seeds. Two that scatter by .02 each differ by the root of 2 times that."""
-    rows = []
+    """Figure 10, right: nine seeds."""
+    found = {}
     for name in ("vgg11_bn", "resnet18"):
         scores = [each.end.mean for each in decade[name].values()]
         table = squareform(pdist(np.array(scores), lambda one, other: np.nanmean((one - other) ** 2)))
         np.fill_diagonal(table, np.nan)
-        found = Interval(*(math.sqrt(max(end, 0.0)) for end in over_pairs(table)))
-        rows.append(claim_row(f"between two of {len(scores)} seeds, {name}", "Figure 10", '"robust"', found,
-                              (-math.inf, math.sqrt(2) * FLOOR)))  # fmt: skip
-    return rows
+        apart = Interval(*(math.sqrt(max(end, 0.0)) for end in over_pairs(table)))
+        found[name] = Worded(apart, {"seeds": str(len(scores))})
+    return judged("decade", "seeds", {"between": found})
 
 
 def data_claims(further: Further) -> list[Claim]:
@@ -130,13 +112,11 @@ def data_claims(further: Further) -> list[Claim]:
         own, other = found["sizes"][512]["mean"], np.nanmean(found["pictures"][kind], axis=0)
         return dtw(own[~np.isnan(own)], other[~np.isnan(other)])
 
-    paper = "Figure 18", '"remains lower than for Random dataset"'
-    return [
-        claim_row(f"distance of the signature: {kind} − noise", place, theirs,
-                  student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()]), BELOW)
-        for kind, (place, theirs) in
-        {**dict.fromkeys(KNOWN, paper), "shuffled": ("ours, of Figure 18", "below 0")}.items()
-    ]  # fmt: skip
+    found = {
+        kind: student_interval([moved(each, kind) - moved(each, "noise") for each in further.values()])
+        for kind in (*KNOWN, "shuffled")
+    }
+    return judged("decade", "pictures", {"nearer": found})
 
 
 def taught(decade: Decade) -> dict[str, list[Trained]]:
@@ -176,7 +156,7 @@ def purity(distances: np.ndarray, labels: list[str]) -> float:
     return float(sum(counts) / len(labels))
 
 
-def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Claim:
+def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Interval:
     """Appendix G: is a signature learned without labels farther from one learned with them than two seeds are?
 
     A number for each task: the mean distance between the two kinds minus that between two seeds of one kind.
@@ -188,8 +168,7 @@ def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Claim:
         float(np.mean([_rms(one, other) for one in supervised for other in rows])) - (seeds["labels"] + seeds[task]) / 2
         for task, rows in scores.items()
     ]
-    return claim_row("distance of two signatures: from labels to another task − from seed to seed", "Appendix G",
-                     '"almost unchanged"', student_interval(gaps), SMALL, seen=True)  # fmt: skip
+    return student_interval(gaps)
 
 
 def nearest_architectures(decade: Decade, distance: Callable[[Trained, Trained], float]) -> dict[str, list[str]]:
@@ -211,7 +190,7 @@ def nearest_architectures(decade: Decade, distance: Callable[[Trained, Trained],
 def retrieval_claims(decade: Decade) -> list[Claim]:
     """Does a signature stay its architecture's, whatever the task? Its nearest other signature is then of ResNet18.
 
-    A task gives one number. By each distance the rule is that of the clusters, nine tenths; set after a look.
+    A task gives one number.
     """
     retrieved = {}
     known = [each.name for networks in architectures(decade).values() for each in list(networks.values())[:NEAREST]]
@@ -219,18 +198,15 @@ def retrieval_claims(decade: Decade) -> list[Claim]:
         found = nearest_architectures(decade, distance)
         labels = float(np.mean([one == own for one, own in zip(found.pop("labels"), known, strict=True)]))
         shares = [float(np.mean([name == TAUGHT for name in names])) for names in found.values()]
-        what = f"ResNet18s taught without labels: nearest other is a ResNet18 (all networks with labels: {labels:.2f})"
-        retrieved[convention] = claim_row(what, "ours, of Appendix G", "at least 0.90",
-                                          cut(student_interval(shares), 0.0), (0.9, 1.0), seen=True)  # fmt: skip
-    return side_by_side("the distance", retrieved)
+        share = cut(student_interval(shares), 0.0)
+        retrieved[convention] = Worded(share, {"labels": f"{labels:.2f}"})
+    return judged("decade", "retrieval", {"nearest": retrieved})
 
 
 def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
     """Table 3: are the mean scores as alike over the tasks as in the source, and more alike than other measures are?
 
-    The source prints means and standard deviations of five measures, to say that scores are concentrated; so the others
-    are held against the score, as parts of their means. A task is left out at a time. The comparison was set after a
-    look.
+    A task is left out at a time.
     """
     labels, networks = _with_tasks(decade)
 
@@ -247,17 +223,15 @@ def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
         "change in entropy": mean("entropy_change"),
     }  # fmt: skip
     spread = leaving_out(lambda kept: float(level[kept].std(ddof=1)), len(level), labels)
-    name = f"std over the networks: affinity score (mean {level.mean():.2f})"
-    rows = [claim_row(name, "Table 3", "0.76 ± 0.04", spread, (-math.inf, 0.04))]
+    found = {}
     for measure, values in others.items():
 
         def beyond(kept: np.ndarray, values: np.ndarray = values) -> float:
             return relative(values[kept]) - relative(level[kept])
 
-        rows.append(claim_row(f"std / mean over the networks: {measure} − affinity score", "Table 3",
-                              '"remain surprisingly concentrated"', leaving_out(beyond, len(level), labels), ABOVE,
-                              seen=True))  # fmt: skip
-    return rows
+        found[measure] = leaving_out(beyond, len(level), labels)
+    score = Worded(spread, {"level": f"{level.mean():.2f}"})
+    return judged("decade", "spread_of_tasks", {"score": score, "others": found})
 
 
 def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
@@ -271,10 +245,10 @@ def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
 
     found = leaving_out(left, len(labels), labels)
     chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
-    return [
+    measured = {
         # Where the purity is the same without any of the tasks, no task decides, and the number stands for itself.
-        claim_row(f"purity of {len(groups)} clusters of {len(labels)} networks", "Figure 19", '"correctly"',
-                  own if math.isnan(found.low) else cut(found, 0.0), (0.9, 1)),
-        beyond_chance("part of shuffled tasks with such a purity", "ours, of Figure 19", "at most 0.05", chance),
-        _taught_otherwise(groups),
-    ]  # fmt: skip
+        "purity": own if math.isnan(found.low) else cut(found, 0.0),
+        "chance": beyond_chance(chance),
+        "otherwise": _taught_otherwise(groups),
+    }
+    return judged("decade", "tasks", measured, clusters=str(len(groups)), networks=str(len(labels)))

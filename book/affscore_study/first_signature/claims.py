@@ -1,7 +1,4 @@
-"""What the paper says of the EfficientNets' signatures, and what training changes in those of a small relative.
-
-Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 4.
-"""
+"""What training changes in the signature of a small EfficientNet, and what the paper says of larger ones."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ import numpy as np
 
 from affscore import Signature
 from affscore_book.kit.tables import Table
-from affscore_study.kit.claims import Claim, ClaimTable
+from affscore_study.kit.claims import ClaimTable
+from affscore_study.kit.rules import judged
 
 __all__ = ["before_and_after", "not_run"]
 
@@ -36,6 +34,4 @@ def before_and_after(folder: str | Path) -> Table:
 
 def not_run() -> ClaimTable:
     """The source's sentence on the skewness of its own networks."""
-    needs = "ImageNet and the weights of torchvision"
-    theirs = '"strong negative skewness"'
-    return ClaimTable([Claim("skewness, EfficientNet B1 to B4", "CVPR 2025, section 4", theirs, None, None, needs)])
+    return ClaimTable(judged("first_signature", "not_run", {}))

@@ -16,10 +16,11 @@ from affscore_book.imagenet_signatures.greatest import least
 from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.tables import Table
-from affscore_study.kit.claims import Claim, near, side_by_side
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
-    "AVERAGES", "BEGINNINGS", "DEVIATIONS", "FAMILY_MEASURES", "SLIDE_STDS", "printed_claims", "strongest_of",
+    "AVERAGES", "BEGINNINGS", "FAMILY_MEASURES", "SLIDE_STDS", "printed_claims", "table_1_claim",
     "table_1_claims", "the_paper_against_itself",
 ]  # fmt: skip
 
@@ -51,8 +52,6 @@ BEGINNINGS = {
 }  # fmt: skip
 #: How many networks the paper says it measured.
 CLAIMED = {"section 4": 36, "Appendix F": 33}
-#: By how much a printed average may differ from that of printed rows: each of the two is rounded to .005.
-ROUNDED = 0.01 + 1e-9
 #: Slides: standard deviation of the scores over batches of 512, mean over the calls of a pretrained network.
 SLIDE_STDS = {
     "alexnet": 0.005,
@@ -64,13 +63,14 @@ SLIDE_STDS = {
     "swin_b": 0.016,
     "convnext": 0.017,
 }
-#: Slides: DTW distance between the signatures on a data set and on ImageNet, mean and std over the architectures.
-DEVIATIONS = {"cifar100": (0.26, 0.11), "cifar10": (0.28, 0.11), "random": (0.77, 0.32)}
 
 
-def strongest_of(family: str) -> str:
-    """What a row of Table 1 measures."""
-    return f"{family}: correlation with {FAMILY_MEASURES[family][0]} − the strongest other"
+def table_1_claim(family: str, found: Interval | str, where: str = "") -> Claim:
+    """The row of a family in Table 1, with our number, or with what it needs."""
+    measure, value = FAMILY_MEASURES[family]
+    words = {"family": family, "measure": measure, "printed": f"{measure}, {value:.2f}", "where": where}
+    (row,) = judged("imagenet_signatures", "table_1", {"lead": found}, **words)
+    return row
 
 
 def table_1_claims(correlations: Table, families: Mapping[str, str], where: str) -> list[Claim]:
@@ -99,14 +99,11 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], where: str)
         measure, value = FAMILY_MEASURES[theirs]
         members = [row for row in correlations.rows() if row["model"].startswith(start)]
         members = [row for row in members if math.isfinite(row[measure])]
-        said, source = f"{measure}, {value:.2f}", f"CVPR 2025, Table 1, {theirs}"
-        what = strongest_of(theirs)
         if not members:
-            needs = "batches with more images than channels"
-            claims.append(Claim(f"{what} ({where})", source, said, None, None, needs))
+            claims.append(table_1_claim(theirs, "batches with more images than channels", f" ({where})"))
             continue
         found, unit = _lead(members, measure, math.copysign(1, value))
-        claims.append(Claim.over(f"{what} ({where}{unit})", source, said, found, (0, math.inf), seen=True))
+        claims.append(table_1_claim(theirs, found, f" ({where}{unit})"))
     return claims
 
 
@@ -183,20 +180,16 @@ def the_paper_against_itself() -> Table:
 
 def printed_claims() -> list[Claim]:
     """The first paper against itself: averages, copies, families and the strongest measure, from its printed rows."""
-    place, mean = "CVPR 2025, Table 2", AVERAGES["CKA"][0]
     counts = {"the 32 of the table": 0, "33, with one MNASNet": 1, "36, with four MNASNets": 4}
-    averages = {
-        name: Claim("average of CKA over the printed rows", place, mean, _with_mnasnets(count), near(mean, ROUNDED),
-                    seen=True) for name, count in counts.items()
-    }  # fmt: skip
-    most = max(_strongest_in().values()) / len(TABLE_2)
-    return [
-        Claim("pairs of networks whose printed rows are the same", place, "32 networks", float(len(_copies())),
-              (0, 0), seen=True),
-        *side_by_side("how many networks are averaged", averages),
-        Claim("largest part of the printed rows in which one measure is the strongest", place,
-              'no metric has "a strong consistent correlation"', most, (0, 0.5), seen=True),
-        *(Claim(f"{family}: mean correlation with {measure} over the printed rows of Table 2",
-                f"CVPR 2025, Table 1, {family}", value, _family_mean(family), near(value, ROUNDED), seen=True)
-          for family, (measure, value) in FAMILY_MEASURES.items() if math.isfinite(_family_mean(family))),
-    ]  # fmt: skip
+    means = {family: (measure, _family_mean(family)) for family, (measure, _) in FAMILY_MEASURES.items()}
+    found = {
+        "copies": float(len(_copies())),
+        "average": {name: _with_mnasnets(count) for name, count in counts.items()},
+        "strongest": max(_strongest_in().values()) / len(TABLE_2),
+        "families": {
+            family: Worded(mean, {"measure": measure})
+            for family, (measure, mean) in means.items()
+            if math.isfinite(mean)
+        },
+    }
+    return judged("imagenet_signatures", "printed", found)

@@ -1,7 +1,7 @@
-"""The paper's sentences about its own pretrained networks: rule, what measures it, and which networks that takes.
+"""The paper's sentences about its own pretrained networks: what measures each, and which networks that takes.
 
 Until the results of a full run are installed (:mod:`affscore_study.imagenet_signatures.full_results`) each is "not run
-here". No number of these networks was known when the rules were written, but for those that the paper prints.
+here". ``claims.toml`` has the sentences and the rules.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from affscore_book.imagenet_signatures.trained import climb, ends, gap, stronges
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.statistics import Interval
-from affscore_study.imagenet_signatures.claims import STRONG
 from affscore_study.imagenet_signatures.full_results import Results
 from affscore_study.imagenet_signatures.paper import (
     BEGINNINGS,
-    DEVIATIONS,
     FAMILY_MEASURES,
     MEASURES,
     SLIDE_STDS,
-    strongest_of,
+    table_1_claim,
     table_1_claims,
 )
-from affscore_study.kit.claims import FLOOR, LOWER, Claim, near
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judge, judged, read_rules
 from affscore_study.suite.compare import (
     accuracy_correlations,
     companion_correlations,
@@ -40,9 +39,8 @@ from affscore_study.suite.compare import (
     statistics,
 )
 
-__all__ = ["paper_claims", "rank_interval"]
+__all__ = ["paper_claims", "rank_interval", "sentence_claims"]
 
-BELOW, ABOVE = (-math.inf, 0.0), (0.0, math.inf)
 RUN = "pretrained: the notebook full_run, then make results"
 RESNETS = tuple(name for name in PAPER if name.startswith("resnet"))
 VGGS = tuple(name for name in PAPER if name.startswith("vgg"))
@@ -50,12 +48,8 @@ PLAIN = ("alexnet", *VGGS)
 
 
 class Sentence(NamedTuple):
-    """One sentence: ``measure`` gives our number or an interval from the results, if they have the ``networks``."""
+    """``measure`` gives our number or an interval from the results, if they have the ``networks``."""
 
-    what: str
-    place: str
-    theirs: str | float
-    accept: tuple[float, float]
     measure: Callable[[Results], float | Interval]
     networks: Sequence[str] = PAPER
 
@@ -125,38 +119,30 @@ def _strongest(results: Results) -> Interval:
     return strongest_measure(correlations, MEASURES, lambda name: facts(name).family)[1]
 
 
-def _sentences() -> list[Sentence]:
-    paper, slides = "CVPR 2025, ", "slides, "
+def _vit_accuracy(results: Results) -> float:
+    return float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"])
+
+
+def _sentences() -> dict[str, Sentence | dict[str, Sentence]]:
+    """What measures each sentence of ``claims.toml``; a family has one for each of its rows."""
     vits = tuple(name for name in PAPER if name.startswith("vit"))
-    stds = [(name, name.replace("convnext", "convnext_base"), std) for name, std in SLIDE_STDS.items()]
-    return [
-        *(Sentence(f"ViT − the lowest other family: {pool} pool", paper + "section 1",
-                   '"the most non-linear architectures"', LOWER, partial(_vit_gap, pool=pool))
-          for pool in ("trailing", "spatial")),
-        Sentence("rank correlation of year and median score, families up to 2019", paper + "Figure 5 A",
-                 '"to increase their linearity"', ABOVE, _years),
-        Sentence("largest spread of AlexNet and the VGGs − the median spread", paper + "section 4",
-                 '"a very low spread"', LOWER, _spread),
-        Sentence("distance of AlexNet to Swin-B − the median distance", paper + "Figure 5 C", '"very similar"', BELOW,
-                 _alexnet_and_swin),
-        Sentence("part of the groups where the scores tell accuracy best", paper + "Figure 6", '"often"', (0.5, 1.0),
-                 _told_best),
-        Sentence("ViTs: correlation of least score and accuracy", slides + "Correlation with Accuracy", -0.96,
-                 near(-0.96, 0.1),
-                 lambda results: float(accuracy_correlations(dict(results.signatures["trailing"])).row("ViT")["min"]),
-                 vits),
-        Sentence("rank correlation of depth and score after the additions, ResNets", paper + "Figure 15",
-                 '"approaches 1 for deeper networks"', (0.9, math.inf), _deeper(lambda found: ends(found)[1]), RESNETS),
-        Sentence("rank correlation of depth and how far that is above the score inside, ResNets", paper + "Figure 15",
-                 '"becomes more distinct"', (0.9, math.inf), _deeper(gap), RESNETS),
-        Sentence("highest − lowest median score of the four VGGs", paper + "Figure 14",
-                 '"do not change" with depth', (0.0, FLOOR), _medians_apart, VGGS),
-        Sentence("strongest mean correlation with another measure", paper + "Table 2", "-0.44 (norm)",
-                 (-STRONG, STRONG), _strongest),
-        *(Sentence(f"std over batches, {name}", slides + "titles of the histograms (Figure 12)", f"{std:.3f}",
-                   near(std, 0.005), partial(_std, network=network), (network,))
-          for name, network, std in stds),
-    ]  # fmt: skip
+    return {
+        "vit": {pool: Sentence(partial(_vit_gap, pool=pool)) for pool in ("trailing", "spatial")},
+        "years": Sentence(_years),
+        "spread": Sentence(_spread),
+        "alexnet_and_swin": Sentence(_alexnet_and_swin),
+        "told_best": Sentence(_told_best),
+        "vit_accuracy": Sentence(_vit_accuracy, vits),
+        "deeper": Sentence(_deeper(lambda found: ends(found)[1]), RESNETS),
+        "distinct": Sentence(_deeper(gap), RESNETS),
+        "medians": Sentence(_medians_apart, VGGS),
+        "strongest": Sentence(_strongest),
+        "std": {name: _std_of(name.replace("convnext", "convnext_base")) for name in SLIDE_STDS},
+    }
+
+
+def _std_of(network: str) -> Sentence:
+    return Sentence(partial(_std, network=network), (network,))
 
 
 def _missing(networks: Sequence[str], results: Results | None) -> str:
@@ -168,34 +154,34 @@ def _missing(networks: Sequence[str], results: Results | None) -> str:
     return f"{missing[0]}{more}, {RUN}" if missing else ""
 
 
-def _claim(sentence: Sentence, results: Results | None) -> Claim:
-    what, source, theirs, accept, measure, networks = sentence
-    if (needs := _missing(networks, results)) or results is None:
-        return Claim(what, source, theirs, None, None, needs)
-    found = measure(results)
-    mean, interval = (found.mean, found[1:]) if isinstance(found, Interval) else (found, None)
-    return Claim(f"{what} ({results.data})", source, theirs, mean, accept, interval=interval)
+def _found(sentence: Sentence, results: Results | None) -> Worded:
+    """Our number, or what it needs."""
+    if (needs := _missing(sentence.networks, results)) or results is None:
+        return Worded(needs, {"data": ""})
+    return Worded(sentence.measure(results), {"data": f" ({results.data})"})
+
+
+def sentence_claims(results: Results | None, only: str = "") -> list[Claim]:
+    """The sentences that have a rule, or those of one rule."""
+    measured = {
+        name: {key: _found(one, results) for key, one in each.items()}
+        if isinstance(each, dict)
+        else _found(each, results)
+        for name, each in _sentences().items()
+        if only in ("", name)
+    }
+    return judge([rule for rule in read_rules("imagenet_signatures", "sentences") if rule.name in measured], measured)
 
 
 def paper_claims(results: Results | None) -> list[Claim]:
     """What the paper says of its pretrained networks, with our numbers where a full run's results are installed."""
-    claims = [_claim(sentence, results) for sentence in _sentences()]
+    claims = sentence_claims(results)
     correlations = companion_correlations(dict(results.signatures["spatial"])) if results else None
-    for family, (measure, value) in FAMILY_MEASURES.items():
+    for family in FAMILY_MEASURES:
         start = BEGINNINGS[family]
         needs = _missing([name for name in PAPER if name.startswith(start)], results)
         if results and correlations and not needs:
             claims += table_1_claims(correlations, {family: start}, results.data)
-            continue
-        said, source = f"{measure}, {value:.2f}", f"CVPR 2025, Table 1, {family}"
-        claims.append(Claim(strongest_of(family), source, said, None, None, needs))
-    never = [
-        ("only ResNets bimodal", "CVPR 2025, section 4", "yes", "the paper's bandwidth"),
-        ("traditional: correlation with accuracy", "slides, Correlation with Accuracy", "0.755",
-         "which statistic of the scores it is of"),
-        ("self-supervised ResNet50s cluster", "CVPR 2025, Figure 19", "yes", "17 ResNet50s trained in other ways"),
-        *((f"distance to {name}", "slides, Deviations between datasets", f"{mean} ± {std}",
-           f"36 trained networks: affscore-study suite paper --dataset {name}")
-          for name, (mean, std) in DEVIATIONS.items()),
-    ]  # fmt: skip
-    return claims + [Claim(what, source, theirs, None, None, needs) for what, source, theirs, needs in never]
+        else:
+            claims.append(table_1_claim(family, needs))
+    return claims + judged("imagenet_signatures", "never", {})

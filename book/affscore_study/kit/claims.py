@@ -1,13 +1,14 @@
 """What a source claims, beside what we find, with a verdict that is computed.
 
-A chapter states the rule first, then measures, then lets the claim decide. The rows of a :class:`ClaimTable` go into
-the notebook's stored output a second time as JSON, from which the build makes the ledger of all claims.
+A chapter states the rule first (:mod:`affscore_study.kit.rules`), then measures, then lets the claim decide. The rows
+of a :class:`ClaimTable` go into the notebook's stored output a second time as JSON, from which the build makes the
+ledger of all claims.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,16 +16,12 @@ from affscore.arguments import check_choice
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.tables import Table
 
-__all__ = [
-    "CLAIMS_MIME", "FLOOR", "HIGHER", "LOWER", "SAME", "Claim", "ClaimTable", "near", "side_by_side",
-]  # fmt: skip
+__all__ = ["CLAIMS_MIME", "FLOOR", "KINDS", "Claim", "ClaimTable", "depending", "near"]
 
 CLAIMS_MIME = "application/vnd.affscore.claims+json"
 
 #: A difference of scores counts from here on: on the source's slides the scores of two batches differ by up to .02.
 FLOOR = 0.02
-#: The accepted ranges of a difference of scores that a source calls higher, lower, or unchanged.
-HIGHER, LOWER, SAME = (FLOOR, math.inf), (-math.inf, -FLOOR), (-FLOOR, FLOOR)
 
 # What a claim is about: the words for "it lies in the accepted range" and "it does not".
 _WORDS = {
@@ -35,6 +32,10 @@ _WORDS = {
         "reproduced with settings that we recovered", "not reproduced with settings that we recovered",
     ),
 }  # fmt: skip
+
+
+#: What a claim is about; :class:`Claim` says what each of them means.
+KINDS = tuple(_WORDS)
 
 
 def near(theirs: float, tolerance: float) -> tuple[float, float]:
@@ -82,7 +83,7 @@ class Claim:
     seen
         Whether the rule was set after a first look at the numbers; the table then says so.
     depends_on
-        The convention that decides, where :func:`side_by_side` found that one does: it is the verdict then.
+        The convention that decides, where :func:`depending` found that one does: it is the verdict then.
 
     Raises
     ------
@@ -115,7 +116,7 @@ class Claim:
         return cls(what, source, theirs, found.mean, accept, interval=found[1:], **more)
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, _WORDS)
+        check_choice("kind", self.kind, KINDS)
         if (self.ours is None) != bool(self.needs):
             raise ValueError(
                 f"ours is {self.ours!r} and needs {self.needs!r} for {self.what!r}; a claim should have a number "
@@ -162,34 +163,21 @@ class Claim:
         return f"at least {low}{after}" if math.isinf(self.accept[1]) else f"{low} to {high}{after}"
 
 
-def side_by_side(convention: str, readings: Mapping[str, Claim]) -> list[Claim]:
+def depending(convention: str, readings: Sequence[Claim]) -> list[Claim]:
     """One claim under several conventions, none of which the source fixes: a row each, and one verdict for all.
 
-    Parameters
-    ----------
-    convention
-        What decides, after "depends on": ``"the start"``.
-    readings
-        By the name of the reading, which is put behind what the claim measures.
+    ``convention`` is what decides, after "depends on". Where one reading is accepted and another one is not, the
+    verdict of each of those is "depends on ``convention``"; a reading that is undecided or not shown stays so, and says
+    nothing against another.
 
-    Returns
-    -------
-    The rows. Where one reading is accepted and another one is not, the verdict of each of those is "depends on
-    ``convention``"; a reading that is undecided or not shown stays so, and says nothing against another.
-
-    >>> raw, centred = (Claim("rise", "paper", "> 0", ours, (0, math.inf)) for ours in (0.5, -0.3))
-    >>> [(row.what, row.verdict) for row in side_by_side("the start", {"raw": raw, "norm set": centred})]
-    [('rise (raw)', 'depends on the start'), ('rise (norm set)', 'depends on the start')]
+    >>> numbers = {"rise (raw)": 0.5, "rise (norm set)": -0.3}
+    >>> rows = [Claim(what, "paper", "> 0", ours, (0, math.inf)) for what, ours in numbers.items()]
+    >>> [row.verdict for row in depending("the start", rows)]
+    ['depends on the start', 'depends on the start']
     """
     open_ = {"undecided", "not shown", "not run here"}
-    differ = len({claim.verdict for claim in readings.values()} - open_) > 1
-    return [
-        replace(
-            claim, what=f"{claim.what} ({name})",
-            depends_on=convention if differ and claim.verdict not in open_ else "",
-        )
-        for name, claim in readings.items()
-    ]  # fmt: skip
+    differ = len({row.verdict for row in readings} - open_) > 1
+    return [replace(row, depends_on=convention if differ and row.verdict not in open_ else "") for row in readings]
 
 
 class ClaimTable(Table):

@@ -1,10 +1,7 @@
 """Do networks of other widths and depths end in the same core? The runs of perceptrons of several sizes.
 
 ``book/data/linearized/make.py --network trunks`` makes them: late runs, five seeds, the three middle strengths, and a
-run without a prior. A near constant core is at most 1.5 times as wide (or deep) as that of a trunk a quarter as wide
-(or deep), and at least a 1.5th. The rule was fixed before the runs, at equal strengths. But these leave a wide trunk
-fewer units than a narrow one, and many units need many narrow layers: so cores are also compared where they have
-equally many units, and where they cost equally many points of accuracy; both were set after a look.
+run without a prior. ``claims.toml`` has the rules.
 """
 
 from __future__ import annotations
@@ -19,19 +16,17 @@ from typing import Any
 import numpy as np
 
 from affscore.arguments import check_choice
-from affscore_book.kit.statistics import student_interval
+from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.linearized.results import LinearizedRuns, mean_height, survivors_of
 from affscore_book.linearized.slopes import effective_size
-from affscore_study.kit.claims import Claim, side_by_side
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["Size", "core_claims", "load_trunks", "over_seeds", "size_ratio", "size_ratio_at", "with_mlp"]
 
-#: Of a core from a trunk to another that is four times as wide, or as deep: no more than this is "near constant".
-NEAR = (1 / 1.5, 1.5)
 #: Where a mean over units or points is looked at one by one.
 PLACES = {"units": (25, 50, 100), "points": (0.5, 1.0, 2.0)}
-SUMMARY = "Nonlinear Advantage summary, Main Contributions"
 #: Width and depth of a trunk.
 Size = tuple[int, int]
 #: By trunk and seed, (strengths, 3): effective width and depth of the core, whose product is the number of its units,
@@ -124,7 +119,7 @@ def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, a
 
 
 def _one_by_one(
-    name: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float], open_: bool
+    trunks: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float], open_: bool
 ) -> list[Claim]:
     """A row at each strength, or at some numbers of units or points, where their mean hides different answers.
 
@@ -139,10 +134,10 @@ def _one_by_one(
         ratio = size_ratio_at(cores, large, small, which, by, at)
         if sum(map(math.isfinite, ratio.values())) < 2:
             continue
-        what = f"core's {which}, trunks of {name}, at " + (f"{by} {shown:g}" if by == "strength" else f"{shown:g} {by}")
-        row = over_seeds(what, SUMMARY, '"near constant"', ratio, NEAR, seen=True)
-        if row.ours is not None and row.verdict in ("agrees", "disagrees"):
-            side = int(np.searchsorted(NEAR, row.ours))
+        place = f"{by} {shown:g}" if by == "strength" else f"{shown:g} {by}"
+        (row,) = judged("linearized", "single_cores", {"at": {place: over_seeds(ratio)}}, which=which, trunks=trunks)
+        if row.ours is not None and row.accept is not None and row.verdict in ("agrees", "disagrees"):
+            side = int(np.searchsorted(row.accept, row.ours))
             sides.add(side)
             row = replace(row, what=f"{row.what}: {words[side]}") if side in words else row
         rows.append(row)
@@ -159,36 +154,25 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
     (:func:`_one_by_one`). ``strengths`` has the three of the runs, in rising order.
     """
     found: dict[str, list[Claim]] = {}
-    for name, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
+    for trunks, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
         ratios = {by: size_ratio(cores, large, small, which, by) for by in ("strength", "units", "points")}
-        rows = {
-            f"equal {by}": over_seeds(f"core's {which}, trunks of {name}", SUMMARY, '"near constant"', ratio, NEAR,
-                                      seen=by != "strength" or which not in name)
-            for by, ratio in ratios.items()
-        }  # fmt: skip
-        for by, claim in zip(ratios, side_by_side("what is held equal", rows), strict=True):
+        readings = {f"equal {by}": over_seeds(ratio) for by, ratio in ratios.items()}
+        table = "same_dimension" if which in trunks else "other_dimension"
+        claims = judged("linearized", table, {"cores": readings}, which=which, trunks=trunks)
+        for by, claim in zip(ratios, claims, strict=True):
             open_ = claim.verdict == "undecided"
-            single = _one_by_one(name, cores, large, small, which, by, strengths, open_)
+            single = _one_by_one(trunks, cores, large, small, which, by, strengths, open_)
             mean = replace(claim, what=claim.what.removesuffix(")") + ", mean)") if single else claim
             found.setdefault(by, []).extend([mean, *single])
     return found
 
 
-def over_seeds(
-    what: str,
-    source: str,
-    theirs: str | float,
-    values: Mapping[int, float],
-    accept: tuple[float, float],
-    **rule: Any,
-) -> Claim:
-    """A claim on the mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
+def over_seeds(values: Mapping[int, float]) -> Worded:
+    """The mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
 
-    Seeds whose value is NaN are left out, and ``what`` then says how many are left. ``rule``: ``kind``
-    and ``seen`` of :class:`Claim`.
+    Seeds whose value is NaN are left out, and the word ``seeds`` then says how many are left.
     """
     known = [value for value in values.values() if math.isfinite(value)]
-    if len(known) < len(values):
-        what = f"{what} ({len(known)} of {len(values)} seeds)"
-    mean, low, high = student_interval(known) if len(known) > 1 else (known[0], -math.inf, math.inf)
-    return Claim(what, source, theirs, mean, accept, interval=(low, high), **rule)
+    left = f" ({len(known)} of {len(values)} seeds)" if len(known) < len(values) else ""
+    found = student_interval(known) if len(known) > 1 else Interval(known[0], -math.inf, math.inf)
+    return Worded(found, {"seeds": left})

@@ -1,8 +1,4 @@
-"""What the paper reads off its Figure 3, as numbers that may fail.
-
-Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2 and Figure 3; the slides;
-the notebook on activations in the code that they released.
-"""
+"""What the paper reads off its Figure 3, as numbers that may fail; ``claims.toml`` has the rules."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore_book.relu_1d.exact import uniform_input
-from affscore_study.kit.claims import FLOOR, Claim, ClaimTable
+from affscore_study.kit.claims import ClaimTable
+from affscore_study.kit.rules import judged
 
 __all__ = ["denominator_share", "figure_3", "notebook_distance", "numerator_ratio"]
 
@@ -57,12 +54,5 @@ def notebook_distance() -> float:
 
 def figure_3() -> ClaimTable:
     """The reading of Figure 3 that has a rule, and the five ranges of the released notebook."""
-    paper, notebook = "CVPR 2025, section 3.2", "AffScoreDeep, notebook on activations"
-    share, stored = denominator_share(), ", ".join(map(str, NOTEBOOK_SCORES))
-    what, near = "relu on five ranges, largest distance", (-math.inf, FLOOR)
-    return ClaimTable(
-        [
-            Claim("denominator's part of the asymmetry", paper, '"main source of asymmetry"', share, (0.5, math.inf)),
-            Claim(what, notebook, stored, notebook_distance(), near, seen=True),
-        ]
-    )
+    found = {"asymmetry": denominator_share(), "notebook": notebook_distance()}
+    return ClaimTable(judged("relu_1d", "figure_3", found))

@@ -21,6 +21,7 @@ from affscore_book.kit.tables import Table
 from affscore_book.similarity.study import PAPER_TABLE_2, SimilarityStudy
 from affscore_book.stitching.study import StitchingStudy
 from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["PAPER_FIGURE_1", "against_stitches", "order_share", "stitch_claims"]
 
@@ -87,14 +88,8 @@ def stitch_claims(study: SimilarityStudy, stitched: StitchingStudy) -> list[Clai
     tables = stitched.tables("myrtle", study.layers("myrtle"), "g_relu", "learned")
     four = Interval(rank_correlation(similarities, np.nanmean(tables, axis=(1, 2))), math.nan, math.nan)
     inside = study.inside("resnet20")
-    what = "rank correlation of G_ReLU-Procrustes and penalty of a G_ReLU stitch"
-    four_layers, theirs = "Symmetries, section 5, stitching", '"correlates with the stitching penalties of fig. 1"'
-    as_coded = f"Myrtle, 4 activations: {what} (not centred, as the paper's code)"
-    rows = [Claim.over(as_coded, four_layers, theirs, four, (-math.inf, 0.0), seen=True)]
-    for where, at in (("outside", ~inside), ("inside", inside)):
-        found = over_layers(study, stitched, at)
-        rows.append(
-            Claim.over(f"ResNet20, {at.sum()} activations {where} blocks: {what} (centred, above the null)",
-                       "ours, of section 5", "below 0", found, (-math.inf, 0.0), kind="own", seen=True)
-        )  # fmt: skip
-    return rows
+    places = {"outside": ~inside, "inside": inside}
+    resnet20 = {
+        where: Worded(over_layers(study, stitched, at), {"activations": str(at.sum())}) for where, at in places.items()
+    }
+    return judged("similarity", "stitches", {"myrtle": four, "resnet20": resnet20})

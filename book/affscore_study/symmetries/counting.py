@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 from affscore.arguments import whole_number
-from affscore_study.kit.claims import Claim, side_by_side
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import judged
 
 __all__ = ["counting_claims", "group_size", "rank_one_boxes", "rank_one_points"]
 
@@ -66,9 +67,5 @@ def counting_claims(n: int = 64, k: int = 4096) -> list[Claim]:
     of the grid as it is written, and by boxes."""
     group = math.log10(group_size(n, k))
     counts = {"points of the grid": rank_one_points(n, k), "boxes that cover, at least": rank_one_boxes(n, k)}
-    what = f"rank 1 − G_ReLU, log10 of their sizes, {n} channels, M/ε = {k}"
-    return side_by_side("what is counted", {
-        name: Claim(what, "Symmetries, appendix E.7", '"|G_ReLU ∩ N| < |Mat ∩ N|" (E.43)',
-                    math.log10(count) - group, (0.0, math.inf))
-        for name, count in counts.items()
-    })  # fmt: skip
+    sizes = {name: math.log10(count) - group for name, count in counts.items()}
+    return judged("symmetries", "counting", {"sizes": sizes}, n=str(n), k=str(k))

@@ -1,13 +1,9 @@
 """What the paper prints about intertwiners and about measures of similarity, statement by statement.
 
-Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, table 1, lemmas 3.1, 5.1, E.7, E.10, E.12, theorem E.14, definitions 5.2 and
-5.3, remarks 5.5 and E.6, figures 26 to 28.
+``claims.toml`` has the statements and the rules.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import nn
@@ -26,11 +22,11 @@ from affscore_book.symmetries.lemmas import (
     unit_values,
 )
 from affscore_book.symmetries.table import defect, intertwiner
-from affscore_study.kit.claims import Claim, near, side_by_side
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["lemma_table", "similarity_claims", "size_claims", "wording_claims"]
 
-DRAWS = (10, 10)
 P_NORMS = (1.5, 3, 4, 8)
 MEASURES = {
     "Procrustes as printed": lambda x, y: procrustes(x, y, centred=False, null=0).value,
@@ -77,26 +73,18 @@ def similarity_claims() -> list[Claim]:
     outside = torch.linspace(1, 3, 50)  # functions that are 0 here: does x -> k x keep them?
     kept = sum(bool(((1 - k * outside).clamp(min=0) == 0).all()) for k in (2, 0.5))
     positive = sum(least_eigenvalue(p) >= 0 for p in P_NORMS)
-    shifts, moved = "ignores shifts too, of 10 draws", "1 for Y = XA + 1v, of 10 draws"
     printed, centred, max_kernel = MEASURES.values()
-    own: dict[str, Any] = {"kind": "own"}
-    return [
-        Claim(f"Procrustes as printed: {shifts}", "Symmetries, Lemma 5.1", '"Then, (i) holds"',
-              ignored_draws(printed, translations=True), DRAWS),
-        Claim(f"Procrustes centred: {shifts}", "ours, of Lemma 5.1", "all",
-              ignored_draws(centred, translations=True), DRAWS, **own),
-        Claim(f"Procrustes as printed: {moved}", "Symmetries, Definition 5.2", '"equals 1 if"',
-              aligned_draws(printed), DRAWS),
-        Claim(f"Procrustes centred: {moved}", "ours, of Definition 5.2", "all", aligned_draws(centred), DRAWS, **own),
-        Claim(f"G_ReLU-CKA: {moved}", "Symmetries, Definition 5.3", '"= 1 if the condition" (ii) "is met"',
-              aligned_draws(max_kernel), DRAWS),
-        Claim("G_ReLU-CKA of independent features: in [0, 1], of 10 draws", "Symmetries, Definition 5.3",
-              '"ensures" that it is "in [0, 1]"', bounded, DRAWS),
-        Claim("kernels of other norms with no negative eigenvalue, of p = 1.5, 3, 4, 8",
-              "Symmetries, Remark 5.5, other norms", '"We suspect"', positive, (4, 4)),
-        Claim("x to 2x, and back: both keep the functions that are 0 outside [-1, 1]", "Symmetries, Remark E.6",
-              '"this is always a subgroup"', kept, (2, 2)),
-    ]  # fmt: skip
+    found = {
+        "shifts_printed": ignored_draws(printed, translations=True),
+        "shifts_centred": ignored_draws(centred, translations=True),
+        "moved_printed": aligned_draws(printed),
+        "moved_centred": aligned_draws(centred),
+        "moved_cka": aligned_draws(max_kernel),
+        "bounded": bounded,
+        "norms": positive,
+        "subgroup": kept,
+    }
+    return judged("symmetries", "measures", found)
 
 
 def wording_claims() -> list[Claim]:
@@ -111,16 +99,14 @@ def wording_claims() -> list[Claim]:
         "positive and small, as proved": (0.001, 0.01, 0.02, 0.05, 0.1, 0.2),
     }
     alike = {
-        reading: Claim("LeakyReLU: slopes with the group of ReLU, of 6", "Symmetries, Table 1", '"Same as ReLU"',
-                       sum(intertwiner(nn.LeakyReLU(s)) == intertwiner("relu") for s in values), (6, 6))
+        reading: sum(intertwiner(nn.LeakyReLU(s)) == intertwiner("relu") for s in values)
         for reading, values in slopes.items()
-    }  # fmt: skip
+    }
     mixing = {
-        reading: Claim(f"functions that a mixing matrix passes, of {len(curved) + extra}", "Symmetries, E.14 (i)",
-                       '"Every A" is "of the form PD"', mixed + extra * line, (0, 0))
+        reading: Worded(mixed + extra * line, {"functions": str(len(curved) + extra)})
         for reading, extra in (("not linear, as worded", 1), ("not affine, as proved", 0))
-    }  # fmt: skip
-    return [*side_by_side("the wording", alike), *side_by_side("the wording", mixing)]
+    }
+    return judged("symmetries", "wording", {"alike": alike, "mixing": mixing})
 
 
 def size_claims() -> list[Claim]:
@@ -137,13 +123,5 @@ def size_claims() -> list[Claim]:
         ]
     sizes[0] += 64 + 128 + 256 + 512
     sizes[1] -= 128 + 256 + 512 + 10
-    printed = [
-        ("Myrtle CNN", "Figure 26", 1_558_026),
-        ("Myrtle CNN without norm", "Figure 26", 1_555_200),
-        ("ResNet20", "Figure 27", 269_722),
-        ("ResNet18 (torchvision's)", "Figure 28", 11_173_962),
-    ]
-    return [
-        Claim(f"{name}: parameters", f"Symmetries, {figure}", f"{theirs:,}", ours, near(theirs, 0))
-        for (name, figure, theirs), ours in zip(printed, sizes, strict=True)
-    ]
+    names = ("Myrtle CNN", "Myrtle CNN without norm", "ResNet20", "ResNet18 (torchvision's)")
+    return judged("symmetries", "sizes", {"parameters": dict(zip(names, sizes, strict=True))})

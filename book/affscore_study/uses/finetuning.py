@@ -38,12 +38,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from affscore_book.kit.statistics import shown, student_interval
+from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
 from affscore_book.uses.removal import removed_at
 from affscore_book.uses.replacing import ChannelLine
 from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import judged
 
 __all__ = [
     "EASIER", "EPOCHS", "FINETUNED", "HOOKED", "RATE_SHARE", "TRAINED_ORDERS", "TRAINED_SEEDS", "Finetuned",
@@ -158,38 +159,27 @@ def _same(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, in
     )
 
 
-def _judged(what: str, theirs: str, found: float | None, least: float, **more: Any) -> Claim:
-    if found is None:
-        return Claim(what, "ours, E2", theirs, None, None, needs="the trainings of all seeds", kind="own")
-    return Claim(what, "ours, E2", theirs, found, (least, math.inf), kind="own", **more)
-
-
 def finetuned_claims(runs: Finetuned) -> list[Claim]:
     """Both rules for each network, at a quarter and, as secondary ones, at a half.
 
-    A mean over the three networks has Student's interval, which the rules did not foresee: one that holds the bar
-    decides nothing, as in every other row of the ledger.
+    A mean over the three networks has Student's interval: one that holds the bar decides nothing, as in every other row
+    of the ledger.
     """
     rows = []
     for place, part in ((1, "a quarter"), (2, "a half (secondary)")):
         for name, calls in FINETUNED.items():
             count = removed_at(calls)[place]
-            first, control = f"{name}, {part}: score − ", _behind(runs, name, ("score", count), ("none", 0))
-            worst, rule = min(control) if control else None, "E2: at most 1 point below"
-            rows.append(_judged(f"{first}no call removed, worst, points", rule, worst, -POINT))
+            control = _behind(runs, name, ("score", count), ("none", 0))
+            words, missing = {"place": f"{name}, {part}"}, "the trainings of all seeds"
+            rows += judged("uses", "finetuned_worst", {"lost": min(control) if control else missing}, **words)
             for order in TRAINED_ORDERS[1:]:
                 if _same(runs, name, ("score", count), (order, count)):
-                    what, rule = f"{first}{order}, the same calls in both, points", "E2: at least 1 point ahead"
-                    nothing = (math.nan, math.nan)  # a run compared with itself can neither hold the rule nor fail it
-                    rows.append(Claim(what, "ours, E2", rule, 0.0, (POINT, math.inf), interval=nothing, kind="own"))
+                    nothing = Interval(0.0, math.nan, math.nan)
+                    rows += judged("uses", "finetuned_same", {"lead": {order: nothing}}, **words)
                     continue
                 gaps = _behind(runs, name, ("score", count), (order, count))
-                what, rule = f"{first}{order}, mean, points", "E2: at least 1 point ahead"
-                if gaps is None:
-                    rows.append(_judged(what, rule, None, POINT))
-                else:
-                    lead = student_interval(gaps)
-                    rows.append(_judged(what, rule, lead.mean, POINT, interval=lead[1:], seen=True))
+                lead = student_interval(gaps) if gaps else missing
+                rows += judged("uses", "finetuned_mean", {"lead": {order: lead}}, **words)
     return rows
 
 

@@ -68,6 +68,7 @@ from affscore_book.uses.foreknowledge import RIVALS, Measure
 from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
 from affscore_book.uses.removal import removed_at
 from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "family_means", "known_losses", "mending_claims",
@@ -168,25 +169,19 @@ def over_six(values: Mapping[str, float]) -> Interval:
 
 def mending_claims(runs: Mended) -> list[Claim]:
     """The rows of both rules; the second is asked only where the first is held."""
-    what, least = "sum of 1 − score and the loss after training, rank correlation", f"mean at least {LEAST_KNOWN:g}"
-    texts = (what, f"{what}, minus that of paired R²")
-    rules = (f"P2: above 0, {least}", "P2: above 0")
     first = shared_quarters(runs)
-
-    def open_(place: int, needs: str) -> Claim:
-        return Claim(texts[place], "ours, P2", rules[place], None, None, needs=needs, kind="own")
-
     if first < FEWEST:
-        return [open_(at, f"{QUARTERS} quarters of each network; all have {first}") for at in range(2)]
+        needs = f"{QUARTERS} quarters of each network; all have {first}"
+        return judged("uses", "mending", {"score": needs, "beyond": needs}, part="")
     part = "" if first == QUARTERS else f" (first {first} quarters)"
     score, other = (known_losses(runs, PREDICTORS[name], first) for name in (FIRST, SECOND))
-    found = over_six(score)
-    bar = 0.0 if found.mean >= LEAST_KNOWN else LEAST_KNOWN
-    rows = [Claim.over(texts[0] + part, "ours, P2", rules[0], found, (bar, math.inf), kind="own")]
-    if rows[0].verdict != "held":
-        return [*rows, open_(1, "the first to be held; it is not asked otherwise")]
-    gap = over_six({name: score[name] - other[name] for name in MENDED})
-    return [*rows, Claim.over(texts[1] + part, "ours, P2", rules[1], gap, (0, math.inf), kind="own")]
+    needs = "the first to be held; it is not asked otherwise"
+    found: dict[str, Any] = {"score": over_six(score), "beyond": Worded(needs, {"part": ""})}
+    rows = judged("uses", "mending", found, part=part)
+    if rows[0].verdict == "held":
+        found["beyond"] = over_six({name: score[name] - other[name] for name in MENDED})
+        rows = judged("uses", "mending", found, part=part)
+    return rows
 
 
 def mending_verdict(runs: Mended) -> str:

@@ -40,7 +40,6 @@ decade). The interval of a mean of five paired differences then reaches .5 point
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median
@@ -56,7 +55,6 @@ from affscore_book.uses.targets import (
     COMPARED_TARGETS,
     LEVEL,
     OUTCOMES,
-    POINT,
     RATES,
     TARGET_SEEDS,
     TARGETS,
@@ -66,11 +64,15 @@ from affscore_book.uses.targets import (
     counts,
 )
 from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import judged
 from affscore_study.uses.claims import shown
 
 __all__ = [
     "call_table", "change_table", "leak_claim", "outcome_table", "paired_difference", "slowdown", "target_claims",
 ]  # fmt: skip
+
+
+ALL_SEEDS = "the trainings of all five seeds"
 
 
 def paired_difference(
@@ -88,35 +90,27 @@ def paired_difference(
 
 def target_claims(runs: Runs) -> list[Claim]:
     """Both rules, a row a network, target and comparison."""
-    rows = []
+    found: dict[str, Interval | str] = {}
     for network in AIMED:
         of = runs.get(network, {})
         pairs = [(Aim(target, "all"), Aim(None, "all")) for target in TARGETS]
         pairs += [(Aim(t, "all"), Aim(t, way)) for way in ("slopes", "shifts") for t in COMPARED_TARGETS]
         for one, other in pairs:
             against = "no penalty" if other.target is None else f"{other.way} alone"
-            what = f"accuracy in points, target {one.target:g} − {against}, {network}"
-            found, theirs = paired_difference(of, one, other, "accuracy"), f"E4: within {POINT:g} point"
-            if found is not None:
-                accept, bracket = (-POINT, POINT), f"{100 * LEVEL:g} %"
-                rows.append(Claim.over(what, "ours, E4", theirs, found, accept, bracket=bracket, kind="own"))
-                continue
             missed = sum(not counts(run) for aim in (one, other) for run in of.get(aim, {}).values())
             near = f"runs that end near the target: {missed} trainings did not"
-            needs = near if missed else "the trainings of all five seeds"
-            rows.append(Claim(what, "ours, E4", theirs, None, None, needs=needs, kind="own"))
-    return rows
+            found[f"target {one.target:g} − {against}, {network}"] = paired_difference(of, one, other, "accuracy") or (
+                near if missed else ALL_SEEDS
+            )
+    return judged("uses", "targets", {"accuracy": found})
 
 
 def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
     """The third rule."""
     trained, fixed = Aim(COMPARED_TARGETS[-1], "slopes"), Aim(None, "leak")
     found = paired_difference(runs.get(network, {}), trained, fixed, "straightened in random order")
-    what = f"straightened in random order, points, slopes trained − fixed, {network}"
-    source, rule = "ours, E4", "E4: above 0"
-    if found is None:
-        return Claim(what, source, rule, None, None, needs="the trainings of all five seeds", kind="own")
-    return Claim.over(what, source, rule, found, (0, math.inf), kind="own", seen=True)
+    (row,) = judged("uses", "leak", {"slopes": {network: found or ALL_SEEDS}})
+    return row
 
 
 def call_table(runs: Runs, network: str, folder: str | Path, rate: str = "1e-3") -> Table:
