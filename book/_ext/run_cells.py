@@ -2,10 +2,10 @@
 
 On the chapters of :data:`CHAPTERS` every code cell gets an id, ``cell-ID`` with the id that the notebook has for it,
 and ``run_cells.js`` gives it *Run* and *Reset*, unless it is tagged ``not-in-page`` (it takes long, or draws a widget).
-The first *Run* starts ``run_worker.js``, which loads Pyodide and NumPy from ``_static/vendor/pyodide`` and, from one
-archive a chapter, the modules of ``affscore`` and ``affscore_book`` that its cells import. Their imports are followed
-here by reading them, so that building the pages needs neither package; what is neither in the standard library nor
-NumPy nor in ``in_page`` stops the build.
+The first *Run* loads Pyodide and NumPy from ``_static/vendor/pyodide`` (``run_files.js``) and starts ``run_worker.js``,
+which takes the modules of ``affscore`` and ``affscore_book`` that the cells import from one archive a chapter. Their
+imports are followed here by reading them, so that building the pages needs neither package; what is neither in the
+standard library nor NumPy nor in ``in_page`` stops the build.
 """
 
 from __future__ import annotations
