@@ -34,7 +34,7 @@ export class Files {
     return new Map(names.map((name, i) => [name, blobs[i]]));
   }
 
-  /** Read no further. The browser then takes no more from the host than fits into its buffers. */
+  /** Read no further. Chromium then soon takes no more from the host; Firefox fetches to their end the files it has begun. */
   pause() {
     this.#pauses += 1;
     this.#goOn();
