@@ -40,5 +40,5 @@ def test_ticks_are_even_and_inside_in_both_languages(node, low, high):
     assert 3 <= len(values) <= 8
     assert values.min() >= low - 1e-9 * (high - low) and values.max() <= high + 1e-9 * (high - low)
     np.testing.assert_allclose(np.diff(values), np.diff(values)[0], rtol=1e-6)
-    figure = bundle(KIT / "figure.js")
+    figure = bundle(KIT / "panel.js")
     np.testing.assert_allclose(node(figure, f"m => m.ticks({low}, {high})"), values, rtol=1e-11, atol=1e-20)
