@@ -1,11 +1,14 @@
-"""The explorer of activations: its JavaScript has the same catalogue, functions and scores."""
+"""The explorer has the same catalogue, functions and scores in JavaScript; the map names every activation."""
+
+import re
 
 import numpy as np
+import pytest
 import torch
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.activations.laws import score_curve
-from affscore_book.activations.widget import ActivationExplorer
+from affscore_book.activations.laws import score_curve, summarise
+from affscore_book.activations.widget import FAMILIES, ActivationExplorer, ZooMap, zoo_map
 
 JAVASCRIPT = ActivationExplorer._esm
 
@@ -41,3 +44,35 @@ def test_javascript_scores(node):
     assert not np.allclose(fine[4:], exact[:-4], atol=1e-2, equal_nan=True)
     alive = ~np.isnan(exact)
     np.testing.assert_allclose(coarse[alive], exact[alive], rtol=0, atol=0.02)
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    return zoo_map(named=["relu"], selected="gelu")
+
+
+def test_the_map_tells_every_activation_with_its_numbers(node, zoo):
+    """Those that share a place are told together."""
+    places = node(ZooMap._esm, "(m, all) => m.places(all)", zoo.activations)
+    for row in CATALOGUE.values():
+        told = [each for each in places if re.search(rf"(^|, ){re.escape(row.title)} \(", each["text"])]
+        assert len(told) == 1, row.title
+        summary = summarise(row.name)
+        assert f"width {summary.width:.1f}, lowest score" in told[0]["text"]
+        assert (told[0]["width"], told[0]["lowest"]) == (round(summary.width, 1), round(summary.lowest, 3))
+    assert len({(each["width"], each["lowest"]) for each in places}) == len(places)
+
+
+def test_the_map_is_drawn_with_the_same_marks_in_python(node, zoo):
+    shapes = node(ZooMap._esm, "m => m.SHAPES")
+    assert shapes == {family: [list(start), rest] for family, (_, start, rest) in FAMILIES.items()}
+    assert {row.family for row in CATALOGUE.values()} == set(shapes)
+    assert zoo.fallback().count('class="zoo family-') == len(CATALOGUE) + len(FAMILIES)
+
+
+@pytest.mark.parametrize("selected", ["gelu", "heaviside", "identity"])
+def test_the_map_says_of_an_activation_what_python_says(node, zoo, selected):
+    chosen = next(each for each in zoo.activations if each["name"] == selected)
+    zoo.selected = selected
+    assert node(ZooMap._esm, "(m, one) => m.describe(one)", chosen) in zoo.fallback()
+    assert zoo.score() == chosen["lowest"]
