@@ -150,6 +150,10 @@ class ZooMap(ComputedWidget):
             return picture(panel, score=math.nan, headline="There is no score.", text=nothing)
         place = f'cx="{panel.x_at(chosen["width"])}" cy="{panel.y_at(chosen["lowest"])}"'
         panel.add(f'<circle class="zoo-ring" fill="none" stroke="#007a5a" stroke-width="3" {place} r="9"/>')
+        if chosen["name"] not in self.named:
+            side, anchor = (-1, "end") if chosen["width"] > 25 else (1, "start")  # to the inside of the picture
+            x, y = float(panel.x_at(chosen["width"])) + 12 * side, float(panel.y_at(chosen["lowest"])) + 16
+            panel.write("label", number(x), number(y), chosen["title"], anchor)
         headline = f"{chosen['title']}: lowest score {_low(chosen['lowest'])}"
         return picture(panel, _Key(), score=chosen["lowest"], headline=headline, text=_told(chosen))
 

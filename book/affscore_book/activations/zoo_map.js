@@ -89,16 +89,22 @@ function render({ model, el }) {
     element(panel.svg, "text", { class: "label", x: panel.x(width) + 8, y: panel.y(lowest) - 4 }, title);
   }
   const ring = element(panel.svg, "circle", { class: "zoo-ring", r: 9 });
+  const title = element(panel.svg, "text", { class: "label zoo-title" });
   const shared = places(activations);
   panel.notes()(shared.map(({ width }) => width), shared.map(({ lowest }) => lowest), shared.map(({ text }) => text));
   familyPanel(figure.panels);
   return figure.onDraw(() => {
     const now = chosen({ activations, selected: model.get("selected") });
-    ring.setAttribute("visibility", now ? "visible" : "hidden");
+    for (const node of [ring, title]) node.setAttribute("visibility", now ? "visible" : "hidden");
     if (!now) return { score: NaN, headline: "There is no score.", text: "There is no activation to show." };
     list.value = now.name;
     ring.setAttribute("cx", panel.x(now.width));
     ring.setAttribute("cy", panel.y(now.lowest));
+    const side = now.width > 25 ? -1 : 1; // to the inside of the picture
+    title.setAttribute("x", panel.x(now.width) + 12 * side);
+    title.setAttribute("y", panel.y(now.lowest) + 16);
+    title.setAttribute("text-anchor", side > 0 ? "start" : "end");
+    title.textContent = model.get("named").includes(now.name) ? "" : now.title;
     return { score: now.lowest, headline: `${now.title}: lowest score ${low(now.lowest)}`, text: describe(now) };
   });
 }
