@@ -80,7 +80,7 @@ function render({ model, el }) {
     });
     notes(intervals.map((_, i) => i + 1), intervals.map((ends) => inside((ends[0] + ends[1]) / 2)), intervals.map(
       (ends, i) => `study ${i + 1}: from ${format(ends[0])} to ${format(ends[1])}, ${
-        held[i] ? "holds" : "misses"} the truth, ${format(TRUTH, 0)}`));
+        held[i] ? "holds" : "misses"} the truth, which is ${format(TRUTH, 0)}`));
     truth([0, STUDIES + 1], [TRUTH, TRUTH]);
     const seen = trail.visit(way, networks);
     curve(COUNTS, COUNTS.map((count, i) => (seen[i] ? evaluate({ networks: count, way }).score : NaN)));

@@ -72,12 +72,12 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The points, and T on its way to their affine image", xlim: FRAME, ylim: FRAME,
     xlabel: "drag the points", ...size,
-    reads: { keys: false, x: "first", y: "second coordinate", series: { "input-dot": "", "image-cross": "T" } },
+    reads: { keys: false, x: "first coordinate", y: "second coordinate", series: { "input-dot": "", "image-cross": "T" } },
   });
   const right = figure.panel({
     label: "The outputs, the affine image, and a coupling that is uncrossed", xlim: FRAME, ylim: FRAME,
     xlabel: "outputs and affine image", ...size,
-    reads: { x: "first", y: "second coordinate", series: { "output-squares": "output", "image-cross": "affine image" } },
+    reads: { x: "first coordinate", y: "second coordinate", series: { "output-squares": "output", "image-cross": "affine image" } },
   });
   left.svg.setAttribute("role", "group"); // not a picture: its points can be reached
   legend(left, [["circle", "point"], ["cross", "T(point)"]]);
