@@ -34,8 +34,13 @@ def files() -> dict[str, str]:
         f"{NAME}.css": "\n".join(path.read_text(encoding="utf-8") for path in styles),
     }
     for name, path in sources().items():
-        result[file_of(name)] = f"(window.affscoreWidgets ??= {{}}).{name} = {json.dumps(bundle(path))};\n"
+        result[file_of(name)] = f"(window.affscoreWidgets ??= {{}}).{name} = {json.dumps(uncommented(bundle(path)))};\n"
     return result
+
+
+def uncommented(source: str) -> str:
+    """JavaScript without the comments that have lines of their own, a quarter of what a page would load."""
+    return re.sub(r"^ *(//[^\n]*|/\*\*.*?\*/)\n", "", source, flags=re.MULTILINE | re.DOTALL)
 
 
 def file_of(name: str) -> str:

@@ -2,10 +2,10 @@
 
 On the chapters of :data:`CHAPTERS` every code cell gets an id, ``cell-ID`` with the id that the notebook has for it,
 and ``run_cells.js`` gives it *Run* and *Reset*, unless it is tagged ``not-in-page`` (it takes long, or draws a widget).
-The first *Run* starts ``run_worker.js``, which loads Pyodide and NumPy from ``_static/vendor/pyodide`` and, from one
-archive a chapter, the modules of ``affscore`` and ``affscore_book`` that its cells import. Their imports are followed
-here by reading them, so that building the pages needs neither package; what is neither in the standard library nor
-NumPy nor in ``in_page`` stops the build.
+The first *Run* loads Pyodide and NumPy from ``_static/vendor/pyodide`` (``run_files.js``) and starts ``run_worker.js``,
+which takes what the cells need from one archive a chapter: the modules of ``affscore`` and ``affscore_book`` that they
+import, and the stored results that they name. Imports are followed here by reading them, so that building the pages
+needs neither package; what is neither in the standard library nor NumPy nor in ``in_page`` stops the build.
 """
 
 from __future__ import annotations
@@ -100,6 +100,12 @@ def modules(sources: Iterable[str]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def stored(sources: Iterable[str]) -> dict[str, Path]:
+    """The files of ``book/data`` that these texts name, by the path that they name."""
+    texts = {node.value for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    return {text: BOOK / text for text in sorted(t for t in texts if isinstance(t, str) and t.startswith("data/"))}
+
+
 def archive(files: dict[str, Path]) -> bytes:
     """A ZIP with the files, and what says which version of affscore they are; the same bytes for the same files."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -122,6 +128,12 @@ def runnable(chapter: str) -> dict[str, str]:
     return {cell["id"]: "".join(cell["source"]) for cell in code_cells(read(chapter)) if runs(cell)}
 
 
+def needed(chapter: str) -> dict[str, Path]:
+    """The files that the cells of a chapter import and read, by their path in the archive."""
+    sources = runnable(chapter).values()
+    return modules(sources) | stored(sources)
+
+
 def write(app: Sphinx) -> None:
     """Write the archives, and the assignment as a module, where Sphinx copies static files from."""
     if app.builder.format != "html":
@@ -131,7 +143,7 @@ def write(app: Sphinx) -> None:
     (folder / "run_assignment.mjs").write_text(bundle(BOOK / "affscore_book/kit/assignment.js"), encoding="utf-8")
     for chapter in CHAPTERS:
         try:
-            (folder / f"run_{chapter}.zip").write_bytes(archive(modules(runnable(chapter).values())))
+            (folder / f"run_{chapter}.zip").write_bytes(archive(needed(chapter)))
         except ValueError as error:
             raise ExtensionError(f"{chapter}.ipynb: {error}") from error
     app.config.html_static_path.append(str(folder))

@@ -1,8 +1,9 @@
 /* Makes cells run in the page. Each gets Run, Stop and Reset, and text that can be changed (_ext/run_cells.py says which).
    A cell that draws from a seed gets Another draw, which counts the seed on and runs it.
-   Nothing is fetched before the first Run. A worker runs the cells (run_worker.js); Stop ends it, and the next Run
-   starts a new one, which runs again what is needed. What a reader typed is kept in this browser. Pages that are
-   opened as files have no worker, and no buttons. */
+   Nothing is fetched before the first Run. The page loads Python's files (run_files.js) and a worker runs the cells
+   (run_worker.js). Stop pauses the loading or ends the worker; the next Run loads what is missing and starts a new one,
+   which runs again what is needed. What a reader typed is kept in this browser. Pages that are opened as files have no
+   worker, and no buttons. */
 (function () {
   const told = document.getElementById("affscore-cells");
   if (!told || !location.protocol.startsWith("http") || !window.Worker) return;
@@ -14,8 +15,10 @@
   const OUTDATED = "Outdated: the code that this output needs has changed since. Run it again.";
   const SEED = /(?:default_rng\(|\bseed=)$/; // what stands right before a seed
   const cells = new Map();
+  let python = null; // its files
   let worker = null;
   let running = null; // the cell whose Run was pressed
+  let runs = 0;
 
   function kept(id) {
     try {
@@ -81,7 +84,7 @@
       this.said.setAttribute("role", "status");
       this.run.addEventListener("click", (event) => {
         if (event.detail > 1) return; // a double click is one
-        if (running) stop("Stopped. The next run starts Python again, and first runs the cells that it needs.");
+        if (running) stop(whatIsKept());
         else start(this);
       });
       this.draw.addEventListener("click", (event) => {
@@ -225,28 +228,65 @@
     }
   }
 
-  function start(cell) {
+  async function start(cell) {
     running = cell;
+    runs += 1;
     Object.assign(cell, { good: undefined, note: "" });
     cell.run.textContent = "Stop";
     for (const each of cells.values()) each.reset.disabled = each.draw.disabled = true;
     document.body.dataset.running = cell.id;
     for (const other of cells.values()) if (other !== cell) other.run.disabled = true;
-    if (!worker) {
-      const address = new URL("run_worker.js", folder);
-      address.searchParams.set("chapter", chapter);
-      address.searchParams.set("files", JSON.stringify(files));
-      worker = new Worker(address, { type: "module" });
-      worker.onmessage = ({ data }) => heard(data);
-      worker.onerror = (event) => heard({ kind: "failed", text: event.message || "the worker could not be loaded." });
-      cell.meter.hidden = false;
-      cell.meter.value = 0;
-      cell.said.textContent = `Python is being loaded, ${megabytes(bytes)} MB ...`;
-    } else {
-      cell.said.textContent = "Running ...";
-    }
     const sources = [...cells].map(([id, each]) => [id, each.text]);
-    worker.postMessage({ cells: sources, wanted: cell.id, originals: listed });
+    const message = { cells: sources, wanted: cell.id, originals: listed };
+    if (worker) {
+      cell.said.textContent = "Running ...";
+      worker.postMessage(message);
+      return;
+    }
+    const run = runs;
+    try {
+      const loaded = await load(cell);
+      if (run === runs && running) startWorker({ ...message, files: loaded });
+    } catch (error) {
+      if (run === runs && running) {
+        failed(error instanceof TypeError ? "a file could not be loaded. Are you online?" : error.message);
+      }
+    }
+  }
+
+  /** Python's files. What is there already is not fetched again. */
+  async function load(cell) {
+    if (python?.bytes !== bytes) {
+      cell.said.textContent = `Python is being loaded, ${megabytes(bytes)} MB ...`;
+      cell.meter.value = (python?.bytes ?? 0) / bytes;
+      cell.meter.hidden = false;
+    }
+    if (!python) {
+      const { Files } = await import(new URL("run_files.js", folder));
+      python ??= new Files(new URL("vendor/pyodide/", folder), files, () => {
+        if (running) running.meter.value = python.bytes / bytes;
+      });
+      if (!running) return null;
+    }
+    return python.load();
+  }
+
+  function startWorker(message) {
+    const address = new URL("run_worker.js", folder);
+    address.searchParams.set("chapter", chapter);
+    worker = new Worker(address, { type: "module" });
+    worker.onmessage = ({ data }) => heard(data);
+    worker.onerror = (event) => heard({ kind: "failed", text: event.message || "the worker could not be loaded." });
+    running.meter.hidden = true;
+    running.said.textContent = "Python is starting ...";
+    worker.postMessage(message);
+  }
+
+  /** What a reader who stops is told. */
+  function whatIsKept() {
+    if (worker) return "Stopped. The next run starts Python again, and first runs the cells that it needs.";
+    const [here, all] = [python?.bytes ?? 0, bytes].map(megabytes);
+    return `Stopped. ${here} of ${all} MB of Python are loaded and kept. The next run goes on from there.`;
   }
 
   function finish(text) {
@@ -260,18 +300,18 @@
   }
 
   function stop(text) {
+    if (!worker) python?.pause();
     worker?.terminate();
     worker = null;
     finish(text);
   }
 
+  const failed = (text) => stop(`It did not run: ${text}`);
+
   function heard(message) {
     if (!running) return;
     const cell = cells.get(message.cell);
-    if (message.kind === "progress") {
-      running.meter.value = message.bytes / message.total;
-    } else if (message.kind === "ready") {
-      running.meter.hidden = true;
+    if (message.kind === "ready") {
       running.said.textContent = "Running ...";
     } else if (message.kind === "plan") {
       const others = message.cells.length - 1;
@@ -286,7 +326,7 @@
     } else if (message.kind === "done") {
       ended(message.behind, message.stored);
     } else if (message.kind === "failed") {
-      stop(`It did not run: ${message.text}`);
+      failed(message.text);
     }
   }
 

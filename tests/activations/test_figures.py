@@ -25,7 +25,6 @@ PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "sil
         (lambda: figures.plot_rounding("tanh", 0.25), 1),
         (lambda: figures.plot_shrinkage(["relu"], n=20), 2),
         (lambda: figures.plot_zoo("power"), 4),
-        (lambda: figures.plot_summaries({"relu": summarise("relu"), "silu": summarise("silu")}, ["silu"]), 1),
     ],
 )
 def test_figures(draw, panels):

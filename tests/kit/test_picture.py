@@ -39,5 +39,10 @@ def test_ticks_are_even_and_inside_in_both_languages(node, low, high):
     assert 3 <= len(values) <= 8
     assert values.min() >= low - 1e-9 * (high - low) and values.max() <= high + 1e-9 * (high - low)
     np.testing.assert_allclose(np.diff(values), np.diff(values)[0], rtol=1e-6)
-    figure = bundle(KIT / "figure.js")
+    figure = bundle(KIT / "panel.js")
     np.testing.assert_allclose(node(figure, f"m => m.ticks({low}, {high})"), values, rtol=1e-11, atol=1e-20)
+
+
+def test_a_minus_is_no_hyphen_and_a_hyphen_no_minus():
+    panel = Panel(label="a", xlim=(-1, 1), ylim=(0, 1), xlabel="non-linear at -2, from 3 - 1")
+    assert "non-linear at \u22122, from 3 \u2212 1" in panel.svg()

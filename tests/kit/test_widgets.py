@@ -22,7 +22,7 @@ import affscore_book.kit as kit
 from affscore_book.kit.bundle import bundle
 from affscore_book.kit.widgets import ComputedWidget
 
-FIGURE = bundle(Path(kit.__file__).with_name("figure.js"))
+FIGURE, PANEL = (bundle(Path(kit.__file__).with_name(name)) for name in ("figure.js", "panel.js"))
 
 
 @pytest.mark.parametrize("name", WIDGETS)
@@ -136,7 +136,7 @@ def test_a_widget_without_its_score_says_so():
 def test_a_readout_shows_no_false_zero(node):
     cases = [(0.0004, 3, "< 0.001"), (1e-98, 3, "< 0.001"), (0.0006, 3, "0.001"), (0, 3, "0.000"), (0.2, 0, "< 1"),
              (-0.5, 2, "\u22120.50"), (-1e-9, 3, "< 0.001")]  # fmt: skip
-    found = node(FIGURE, "(m, cases) => cases.map(([value, digits]) => m.readout(value, digits))", cases)
+    found = node(PANEL, "(m, cases) => cases.map(([value, digits]) => m.readout(value, digits))", cases)
     assert found == [shown for *_, shown in cases]
 
 

@@ -128,7 +128,7 @@ LOOKED_AT = [pytest.param(page, marks=pytest.mark.weekly) if page in AUDITS[1:] 
 def test_page(chromium, base, page):
     """It asks no other host, reports no error, sets its formulas, is legible, folds, fits a phone and large letters.
 
-    And its widgets answer the keyboard with Python's score.
+    And its widgets answer the keyboard with Python's score, and read out the numbers that they draw.
     """
     with opened(chromium, base, page, color_scheme="dark") as (tab, problems):
         settle(tab)
@@ -144,6 +144,7 @@ def test_page(chromium, base, page):
             check_colours(tab, "light")
         for figure in figures(tab):
             check_keyboard(figure)
+            check_reading(figure)
         for width in (640, 320, 360):  # a window of 1280 pixels at a zoom of 200 and of 400 %, and a phone
             tab.set_viewport_size({"width": width, "height": 740})
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -223,6 +224,54 @@ def check_keyboard(figure: Any) -> None:
         if slider:
             assert control.get_attribute("aria-valuetext")
     assert figure.locator("[aria-live=polite]").count() == 1
+
+
+def check_reading(figure: Any) -> None:
+    """The arrow keys and the cursor read out points that are drawn, with their numbers, and Escape ends it."""
+    reading = figure.locator(".affscore-reading")
+    invitation = reading.inner_text()
+    assert figure.locator(".affscore-panels [tabindex='0']").count() > 0
+    for panel in figure.locator(".affscore-panels svg[role=slider]").all():
+        if not panel.is_visible():
+            continue
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "End", "PageDown"):
+            panel.press(key)
+            check_ring(panel, reading.inner_text())
+        panel.press("Escape")
+        assert reading.inner_text() == invitation
+        panel.hover()
+        check_ring(panel, reading.inner_text())
+        panel.page.mouse.move(0, 0)
+        panel.evaluate("panel => panel.blur()")
+        assert reading.inner_text() == invitation
+
+
+def check_ring(panel: Any, text: str) -> None:
+    """The ring is around a point that is drawn, and the text ends with its number."""
+    assert panel.get_attribute("aria-valuetext") == text
+    ring = panel.locator(".reading-ring")
+    assert ring.get_attribute("visibility") == "visible"
+    if ring.get_attribute("data-drawn") == "here":
+        assert panel.evaluate(DRAWN), f"nothing is drawn where {text!r} is read"
+        shown = re.fullmatch(r".* (-?[\d.]+)", text.replace("\u2212", "-"))
+        if shown and not re.search("[<>]", text):
+            digits = len(shown[1].partition(".")[2])
+            np.testing.assert_allclose(float(shown[1]), float(ring.get_attribute("data-y")), atol=0.51 * 10**-digits)
+
+
+# Whether a circle or a corner of a line is where the ring is, to a tenth of a pixel; a cross is around it.
+DRAWN = """panel => {
+  const ring = panel.querySelector(".reading-ring");
+  const [u, v] = ["cx", "cy"].map(name => Number(ring.getAttribute(name)));
+  const near = (x, y, reach) => Math.abs(x - u) < reach && Math.abs(y - v) < reach;
+  const circles = [...panel.querySelectorAll("circle:not(.reading-ring)")];
+  return circles.some(dot => near(Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")), 0.11))
+    || [...panel.querySelectorAll("path")].some(path => {
+      const corners = [...path.getAttribute("d")?.matchAll(/[ML](-?[\\d.]+) (-?[\\d.]+)/g) ?? []];
+      return corners.some(([, x, y]) => near(Number(x), Number(y), 0.11))
+        || [-1, 1].every(side => corners.some(([, x, y]) => near(Number(x) - 4 * side, Number(y) - 4 * side, 1.3)));
+    });
+}"""
 
 
 def check_text_box(box: Any, figure: Any) -> None:

@@ -273,7 +273,7 @@ def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, site):
 
 @pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
 def test_the_archive_holds_what_the_cells_import_and_no_torch(chapter):
-    files = run_cells.modules(run_cells.runnable(chapter).values())
+    files = run_cells.needed(chapter)
     assert {"affscore/score.py", "affscore_book/kit/session.py"} <= set(files)
     with zipfile.ZipFile(BytesIO(run_cells.archive(files))) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -281,6 +281,12 @@ def test_the_archive_holds_what_the_cells_import_and_no_torch(chapter):
     for name, text in texts.items():
         imported = run_cells.imported(ast.parse(text)) if name.endswith(".py") else []
         assert not {"torch", "matplotlib"} & {part.partition(".")[0] for part in imported}
+
+
+def test_the_archive_holds_the_stored_results_that_a_cell_reads():
+    with zipfile.ZipFile(BytesIO(run_cells.archive(run_cells.needed("redshift")))) as archive:
+        stored = run_cells.BOOK / "data/redshift/study.json"
+        assert archive.read("data/redshift/study.json") == stored.read_bytes()
 
 
 def test_the_same_files_make_the_same_archive():

@@ -1,7 +1,8 @@
 // Any activation of the catalogue: its score for every mean and std of a normal input. Python's side: widget.py, and
 // catalogue.py and laws.py for the mathematics.
 import { erf, erfc, normalCdf, sigmoid } from "../kit/affinity1d.js";
-import { Figure, Trail, format } from "../kit/figure.js";
+import { Figure, Trail } from "../kit/figure.js";
+import { format, readout } from "../kit/panel.js";
 import { legendre } from "../kit/legendre.js";
 
 const clamp = (x, low, high) => (x < low ? low : x > high ? high : x);
@@ -283,11 +284,13 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The activation, the density of the input, and the affine map that fits best", xlim: [-EDGE, EDGE],
     ylim: [0, 1], xlabel: "input", legend: [["curve", "output"], ["input-curve", "density"], ["image-line", "affine map"]],
+    reads: { series: { curve: "output", "image-line": "affine map" } },
   });
   const band = left.band("input-band");
   const curve = left.line("curve");
   const density = left.line("input-curve");
   const image = left.line("image-line");
+  const densities = left.notes(); // the picture has no axis for them
   const right = figure.scorePanel({
     label: "The affinity score against the mean of the input", xlabel: "mean of the input", limit: LIMIT, gaps: false,
   });
@@ -304,7 +307,10 @@ function render({ model, el }) {
     band(Math.max(-EDGE, mean - 2 * std), Math.min(EDGE, mean + 2 * std));
     const height = 0.45 * (ylim[1] - ylim[0]);
     const near = BELL.map((z) => mean + std * z).map((x) => (Math.abs(x) > EDGE ? NaN : x));
-    density(near, near.map((x) => ylim[0] + height * Math.exp(-0.5 * ((x - mean) / std) ** 2)));
+    const heights = near.map((x) => ylim[0] + height * Math.exp(-0.5 * ((x - mean) / std) ** 2));
+    density(near, heights);
+    densities(near, heights, Array.from(near, (x) => `input ${format(x)}: density ${
+      readout(Math.exp(-0.5 * ((x - mean) / std) ** 2) / (std * Math.sqrt(2 * Math.PI)))}`));
     const output = outputMoments(name, mean, std);
     image(near, within(ylim, near.map((x) => output.mean + (output.sd / std) * (x - mean))));
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,25 +13,16 @@ from matplotlib.figure import Figure
 
 from affscore.errors import AffscoreWarning
 from affscore_book.activations.catalogue import CATALOGUE, lookup
-from affscore_book.activations.laws import Summary, score_curve
+from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import Sweep, sample_score
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 
 __all__ = [
-    "plot_boxes", "plot_dimensions", "plot_rounding", "plot_shrinkage", "plot_summaries", "plot_zoo",
+    "plot_boxes", "plot_dimensions", "plot_rounding", "plot_shrinkage", "plot_zoo",
 ]  # fmt: skip
 
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
-FAMILIES = {
-    "squashing": ("o", BLUE),
-    "rectifier": ("s", VERMILION),
-    "exponential": ("D", ORANGE),
-    "smooth rectifier": ("^", GREEN),
-    "shrinkage": ("v", SKY),
-    "bump or wave": ("P", PURPLE),
-    "power": ("X", INK),
-}
 
 
 def _outer_labels(figure: Figure, axes: list[Axes]) -> None:
@@ -148,19 +139,3 @@ def plot_zoo(*families: str) -> None:
     for panel in (*axes[-2:], axes[len(rows) - 2]):
         panel.tick_params(labelbottom=True)
     _outer_labels(figure, axes)
-
-
-@styled
-def plot_summaries(summaries: dict[str, Summary], label: Iterable[str]) -> None:
-    """The map of the zoo: lowest score against the width of the non-linear range, one mark for each activation."""
-    _, (axes,) = panels(height=7)
-    for family, (mark, colour) in FAMILIES.items():
-        places = [(each.width, each.lowest) for name, each in summaries.items() if CATALOGUE[name].family == family]
-        if places:
-            across, up = zip(*places, strict=True)
-            axes.plot(across, up, mark, color=colour, markersize=9, alpha=0.8, label=family, linestyle="none")
-    for name in label:
-        place, title = (summaries[name].width, summaries[name].lowest), CATALOGUE[name].title
-        axes.annotate(title, place, xytext=(7, 5), textcoords="offset points", fontsize=12)
-    axes.set(xlim=(-1, 47), ylim=(-0.05, 1.05), xlabel="width of the non-linear range", ylabel="lowest score")
-    axes.legend(ncols=2, fontsize=12, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)

@@ -1,16 +1,19 @@
-"""The widget of the chapter on activations: any activation of the catalogue, any normal input."""
+"""The widgets of the chapter on activations: any activation for any normal input, and the map of them all."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import traitlets
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.activations.laws import score_curve
+from affscore_book.activations.laws import score_curve, summarise_all
 from affscore_book.kit.widgets import ComputedWidget
 
-__all__ = ["ActivationExplorer"]
+__all__ = ["ActivationExplorer", "ZooMap", "zoo_map"]
 
 # The same numbers stand in activation_explorer.js.
 LIMIT = 10.0
@@ -49,3 +52,54 @@ class ActivationExplorer(ComputedWidget):
     def score(self) -> float:
         """The exact score of the present state; NaN where the output cannot be told from a constant."""
         return score_curve(self.activation, self.mean, self.std).item()
+
+
+class ZooMap(ComputedWidget):
+    """The lowest score of every activation and the width of its non-linear range. Make it with :func:`zoo_map`.
+
+    Parameters
+    ----------
+    activations
+        Each with name, title and family; lowest, its lowest score, and at, the mean where it is; width, the length of
+        the means where its score is below the threshold; dead, that of the means that are left out.
+    named
+        The names of those whose titles stand on the map.
+    selected
+        The name of the activation that is marked; by default the first.
+    """
+
+    _esm = Path(__file__).with_name("zoo_map.js")
+    _css = Path(__file__).with_name("zoo_map.css")
+
+    activations = traitlets.List(traitlets.Dict()).tag(sync=True)
+    named = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    selected = traitlets.Unicode("").tag(sync=True)
+
+    def score(self) -> float:
+        """The lowest score of the activation that is marked; NaN if there is none."""
+        chosen = self._chosen()
+        return chosen["lowest"] if chosen else math.nan
+
+    def __repr__(self) -> str:
+        if not self.activations:
+            return super().__repr__()
+        return f"ZooMap({len(self.activations)} activations, selected={self.selected!r})"
+
+    def _chosen(self) -> dict[str, Any] | None:
+        named = (each for each in self.activations if each["name"] == self.selected)
+        return next(named, self.activations[0] if self.activations else None)
+
+
+def zoo_map(named: Sequence[str] = (), selected: str = "silu", **options: Any) -> ZooMap:
+    """The map of the whole catalogue, rounded so that every machine stores the same text.
+
+    ``named`` are the activations whose titles stand on the map, ``options`` those of
+    :func:`affscore_book.activations.laws.summarise`.
+    """
+    activations = [
+        {"name": name, "title": CATALOGUE[name].title, "family": CATALOGUE[name].family}
+        | {"lowest": round(each.lowest, 3), "at": round(each.lowest_at, 1) + 0.0}
+        | {"width": round(each.width, 1), "dead": round(each.dead, 1)}
+        for name, each in summarise_all(**options).items()
+    ]
+    return ZooMap(activations=activations, named=list(named), selected=selected)

@@ -1,7 +1,8 @@
 // A cloud in the plane, turned, and some of its outputs shuffled: two scores, of which one sees the pairs.
 // Python's side: widget.py.
 import { SPIRAL, affinity2d } from "../kit/affinity2d.js";
-import { Figure, Trail, element, format, readout } from "../kit/figure.js";
+import { Figure, Trail } from "../kit/figure.js";
+import { element, format, readout } from "../kit/panel.js";
 
 export const STRETCH = 0.8;
 export const SHARES = Array.from({ length: 21 }, (_, i) => i / 20);
@@ -51,6 +52,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "Inputs, outputs, and which belongs to which", xlim: FRAME, ylim: FRAME,
     xlabel: "first channel (vertical: second channel)", ...size,
+    reads: { series: { "input-dots": "input", "image-line": "output" } },
   });
   element(left.svg, "circle", { class: "input-dot", cx: 12, cy: 12, r: 4 });
   element(left.svg, "text", { class: "label", x: 22, y: 16 }, "input");
@@ -64,7 +66,7 @@ function render({ model, el }) {
   const right = figure.panel({
     label: "Both scores against the share of outputs that is shuffled", xlim: [-0.05, 1.05], ylim: [-0.5, 1.05],
     xlabel: "share of the outputs shuffled", legend: [["score-curve", "affinity score"], ["w2-curve", "paired score"]],
-    ...size,
+    reads: { textX: (value) => `${format(100 * value, 0)} %` }, ...size,
   });
   const curves = [right.line("score-curve"), right.line("w2-curve")];
   const dots = [right.dots("score-dot", 6), right.dots("w2-dot", 6)];
@@ -76,8 +78,9 @@ function render({ model, el }) {
     const result = evaluate(state);
     const pairs = [0, 1].map((k) => Array.from(result.x[k]).flatMap((value, i) => [value, result.y[k][i], NaN]));
     links(...pairs);
-    input(...result.x);
-    output(...result.y);
+    const names = Array.from(result.x[0], (_, i) => `pair ${i + 1}`);
+    input(...result.x, names);
+    output(...result.y, names);
     const key = `${state.shape} ${state.angle}`;
     const seen = trail.visit(key, state.shuffled);
     const at = (i) => {

@@ -1,5 +1,6 @@
 // A statistic of the signatures of many networks, by year and by accuracy. Python's side: widget.py.
-import { Figure, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 
 const TURN = 2020;
 const STATISTICS = ["mean", "median", "min", "max", "range", "std"];
@@ -71,10 +72,11 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The statistic of each network, by year", xlim: [2011, 2023], ylim: [0, 1], height: 300,
     xlabel: "year", ylabel: "statistic of the scores",
+    reads: { series: { "input-dot": "mean" }, textX: (value) => String(Math.round(value)) }, // beside each other in a year
   });
   const right = figure.panel({
     label: "The statistic of each network, by accuracy", xlim: limits(accuracies), ylim: [0, 1], height: 300,
-    xlabel: "accuracy on test pictures",
+    xlabel: "accuracy on test pictures", reads: { series: { "input-dot": "mean" } },
   });
   const layers = [[left, years], [right, accuracies]].map(([panel, xs]) => ({
     panel, xs, spread: panel.line("curve"), dots: panel.dots("input-dot", 5), mark: panel.dots("score-dot", 7),

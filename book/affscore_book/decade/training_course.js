@@ -1,5 +1,6 @@
 // A network's signature while it is trained, and its accuracy or the clouds of one call. Python's side: widget.py.
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 
 const chosenOf = ({ networks, selected }) => networks.find(({ name }) => name === selected) ?? networks[0];
 const momentOf = (network, moment) => Math.min(moment, network.steps.length - 1);
@@ -35,6 +36,7 @@ function cloudPanel(figure) {
   const panel = figure.panel({
     label: "Outputs of one call and the affine image of its inputs", xlim: [-1, 1], ylim: [-1, 1],
     xlabel: "widest direction (vertical: second)", height: 300,
+    reads: { series: { "input-dots": "output", "image-line": "affine image" } },
   });
   element(panel.svg, "circle", { class: "input-dot", cx: 12, cy: 12, r: 4 });
   element(panel.svg, "text", { class: "label", x: 22, y: 16 }, "output");
@@ -55,6 +57,7 @@ function progressPanel(figure) {
   const panel = figure.panel({
     label: "Accuracy and mean score along the training", xlim: [0, 4], ylim: [0, 1], height: 300,
     xlabel: "step + 1, powers of 10", legend: [["input-curve", "accuracy"], ["score-curve", "mean score"]],
+    reads: { x: "step", textX: (value) => format(10 ** value - 1, 0) },
   });
   const [accuracy, level] = [panel.line("input-curve"), panel.line("score-curve")];
   const [seen, scored] = [panel.dots("input-dot", 6), panel.dots("score-dot", 6)];

@@ -1,5 +1,6 @@
 // A hundred studies of a few networks each, and whose interval holds the truth. Python's side: widget.py.
-import { Figure, Trail, format } from "../kit/figure.js";
+import { Figure, Trail } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 import { uniforms } from "../kit/uniforms.js";
 
 export const STUDIES = 100;
@@ -56,10 +57,11 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The interval of each of a hundred studies, and the truth", xlim: [0, STUDIES + 1], ylim: FRAME,
     xlabel: "study (vertical: gap in points)",
-    legend: [["curve", "holds"], ["image-line", "misses"], ["score-curve", "the truth"]],
+    legend: [["curve", "holds"], ["image-line", "misses"], ["score-curve", "the truth"]], reads: { series: {} },
   });
   const lines = [left.line("curve interval"), left.line("image-line interval")];
   const truth = left.line("score-curve");
+  const notes = left.notes();
   const right = figure.panel({
     label: "The share of intervals that hold the truth, against the number of networks", xlim: [1, MOST + 1],
     ylim: [0, 1.05], xlabel: "networks in a study", legend: [["score-curve", "share that holds it"]],
@@ -76,6 +78,9 @@ function render({ model, el }) {
       const chosen = intervals.flatMap((ends, i) => (held[i] !== Boolean(misses) ? [[i + 1, ...ends.map(inside)]] : []));
       draw(chosen.flatMap(([x]) => [x, x, NaN]), chosen.flatMap(([, low, high]) => [low, high, NaN]));
     });
+    notes(intervals.map((_, i) => i + 1), intervals.map((ends) => inside((ends[0] + ends[1]) / 2)), intervals.map(
+      (ends, i) => `study ${i + 1}: from ${format(ends[0])} to ${format(ends[1])}, ${
+        held[i] ? "holds" : "misses"} the truth, which is ${format(TRUTH, 0)}`));
     truth([0, STUDIES + 1], [TRUTH, TRUTH]);
     const seen = trail.visit(way, networks);
     curve(COUNTS, COUNTS.map((count, i) => (seen[i] ? evaluate({ networks: count, way }).score : NaN)));

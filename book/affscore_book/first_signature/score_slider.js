@@ -1,6 +1,7 @@
 // One activation, one slider, one picture of the affinity score. Python's side: widget.py.
 import { CHOICES, activation, affinity, uniformGrid } from "../kit/affinity1d.js";
-import { Figure, Trail, format } from "../kit/figure.js";
+import { Figure, Trail } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 
 export const POINTS = 400;
 export const HALF_WIDTH = 2;
@@ -43,6 +44,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The activation, the range of its inputs, and the affine image", xlim: [-end, end], ylim: [0, 1],
     xlabel: "input", legend: [["input-curve", "output"], ["image-line", "affine image"]],
+    reads: { series: { curve: "output", "input-curve": "output", "image-line": "affine image" } },
   });
   const inputBand = left.band("input-band");
   const curve = left.line("curve");
@@ -68,7 +70,7 @@ function render({ model, el }) {
     curve(x.filter((_, i) => i % 10 === 0), y.filter((_, i) => i % 10 === 0));
     const inside = uniformGrid(from, to, 80);
     inputCurve(inside, inside.map(activation(name)));
-    imageLine([from, to], [result.map(from), result.map(to)]);
+    imageLine(inside, inside.map(result.map));
 
     trail ??= new Trail(centres);
     right.curve(centres, scores, trail.visit(name, centre));

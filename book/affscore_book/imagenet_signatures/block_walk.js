@@ -1,6 +1,7 @@
 // A walk through the blocks of a residual network: what is after the addition, and what is inside a block. Python's
 // side: widget.py.
-import { Figure, Trail, format } from "../kit/figure.js";
+import { Figure, Trail } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 
 const WAYS = [["trained", "trained"], ["start", "before training"]];
 
@@ -53,11 +54,13 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The scores of the calls up to this block", xlim: [0, first.trained.length + 1], ylim: [0.3, 1], height: 300,
     xlabel: "activation call", legend: [["image-line", "inside a block"], ["input-curve", "after the addition"]],
+    reads: { series: { "image-line inside": "inside a block", "input-dot": "after the addition", "score-dot": "now" } },
   });
   const marks = [left.crosses("image-line inside", 3), left.dots("input-dot", 4), left.dots("score-dot", 6)];
   const right = figure.panel({
     label: "The calls of this block", xlim: [0, first.size + 1], ylim: [0.3, 1], height: 300,
     xlabel: "call in the block", ylabel: "score",
+    reads: { series: { "image-line inside": "inside, score", "score-dot": "last of the block, score" } },
   });
   const line = right.line("curve");
   const near = [right.crosses("image-line inside", 5), right.dots("score-dot", 7)];

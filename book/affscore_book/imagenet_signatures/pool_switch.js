@@ -1,5 +1,6 @@
 // The median score of many untrained networks by each pool, and the signature of one. Python's side: widget.py.
-import { Figure, element } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element } from "../kit/panel.js";
 
 /** The network that a state shows: the selected one, else the first. */
 export function chosen({ models, selected }) {
@@ -65,7 +66,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "Median score of each network", xlim: [0, models.length + 1], height: 300,
     ylim: [floor(pools.flatMap((pool) => medians[pool]), 2), 1], xlabel: "network, in the paper's order",
-    ylabel: "median score",
+    ylabel: "median score", reads: { x: "network", series: { "input-dot": "median score" } },
   });
   for (const [family, at] of families(models)) {
     const [x, y] = [left.x(at) + 4, left.box.bottom - 6];
@@ -89,7 +90,7 @@ function render({ model, el }) {
     network.value = shown?.name ?? "";
     const now = medians[state.pool];
     moved(places.flatMap((x) => [x, x, x]), places.flatMap((_, i) => [medians.spatial[i], now[i], NaN]));
-    dots(places, now);
+    dots(places, now, models.map(({ name }) => name));
     const at = models.indexOf(shown);
     ring([at + 1], [now[at] ?? NaN]);
     const values = scores(shown, state.pool);

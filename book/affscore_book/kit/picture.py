@@ -7,6 +7,7 @@ dates and no library of pictures here: numbers are rounded to a tenth of a pixel
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -149,7 +150,7 @@ class Panel:
 
     def write(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
         """Write a text at a place of the picture."""
-        text = escape(text.replace("-", "\u2212"))
+        text = escape(re.sub(r"(?<![a-z])-|-(?![a-z])", "\u2212", text))  # a hyphen stays one
         self.add(f'<text class="{look}" {LOOKS[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:

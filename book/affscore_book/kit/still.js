@@ -4,11 +4,9 @@
 class Element {
   constructor(tag, namespaceURI) {
     Object.assign(this, { tag, namespaceURI, attributes: {}, childNodes: [], style: {}, dataset: {}, textContent: "" });
-    const names = new Set();
-    this.classList = { toggle: (name, there) => {
-      if (there) names.add(name); else names.delete(name);
-      this.toggled = [...names].join(" ");
-    } };
+    this.toggled = new Set();
+    const [add, remove] = [(name) => this.toggled.add(name), (name) => this.toggled.delete(name)];
+    this.classList = { add, remove, toggle: (name, there) => (there ? add : remove)(name) };
   }
   get firstChild() { return this.childNodes[0] ?? null; }
   get lastChild() { return this.childNodes.at(-1) ?? null; }
@@ -50,8 +48,9 @@ function written(node, looks, above = []) {
   const unseen = attributes.visibility === "hidden" || style.display === "none" || (tag === "path" && !attributes.d);
   if (unseen || attributes.role === "application") return "";
   const own = { ...attributes };
-  if (tag === "svg") own.role = "img";
-  if (node.toggled) own.class += ` ${node.toggled}`;
+  if (tag === "svg") own.role = "img"; // without the keys that read its numbers
+  for (const name of Object.keys(own)) if (/^(tabindex|aria-value|data-lm)/.test(name)) delete own[name];
+  for (const name of node.toggled) own.class += ` ${name}`;
   const names = own.class ? own.class.split(" ").map((name) => `.${name}`) : [];
   const all = (wanted, there) => wanted.every((name) => there.includes(name));
   for (const look of node.namespaceURI === "html" ? [] : looks) {

@@ -8,10 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import scipy
-
 from affscore.files import replacing
-from affscore.measuring import versions
 
 __all__ = ["open_results", "read_results", "rounded", "store_results"]
 
@@ -57,6 +54,10 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
 
     Ends the script with a sentence where the file was made with other settings.
     """
+    import scipy  # here, since a page that only reads results has neither SciPy nor torch
+
+    from affscore.measuring import versions
+
     results: dict[str, Any] = {"settings": settings, **empty, "seconds": 0.0}
     if file.exists():
         results = json.loads(file.read_text(encoding="utf-8"))

@@ -11,7 +11,9 @@ How to add a widget
 1.  In the chapter's folder a JavaScript file named after the class: ``ScoreSlider`` is in ``score_slider.js``. It is an
     ES module and may import from its neighbours and from the kit, in the form
     ``import { a, b } from "../kit/figure.js";`` (see :mod:`affscore_book.kit.bundle`). ``kit/affinity1d.js`` has the
-    mathematics of one dimension, ``kit/figure.js`` the controls and panels. It exports ``evaluate(state)``, which
+    mathematics of one dimension, ``kit/figure.js`` the controls, ``kit/panel.js`` the panels. ``kit/reader.js`` reads
+    out what lines and dots draw, by the names of the legend or by those that ``reads`` gives; what is drawn in another
+    way tells its numbers through ``panel.notes()``. The file exports ``evaluate(state)``, which
     computes an object with the ``score`` of a state (an object of the public traits) and needs no page, and ends with
     ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
     returns ``figure.onDraw(() => { ...; return { score, text }; })``. The folder ``first_signature`` is the example.

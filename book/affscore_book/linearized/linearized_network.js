@@ -1,6 +1,7 @@
 // A small network whose hidden units become linear one after the other: its graph, its paths and its function.
 // Python's side: widget.py.
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 import { uniforms } from "../kit/uniforms.js";
 
 export const DEPTH = 4;
@@ -335,6 +336,7 @@ function render({ model, el }) {
   const right = figure.panel({
     label: "The function that the network computes", xlim: [-REACH, REACH], ylim: [-1, 1], xlabel: "input x",
     ylabel: "f(x)", legend: [["input-curve", "now"], ["curve", "all ReLU"]],
+    reads: { series: { "input-curve": "f(x)", "bound-dot": "kink, f(x)", curve: "f(x) with all ReLUs" } },
   });
   element(right.svg, "circle", { class: "bound-dot", cx: 228, cy: 12, r: 4 });
   element(right.svg, "text", { class: "label", x: 238, y: 16 }, "kink");
@@ -344,10 +346,11 @@ function render({ model, el }) {
   const bars = figure.panel({
     label: "The weight of the paths by the number of ReLUs on them", xlim: [-0.5, DEPTH + 0.9],
     ylim: [0, 1.3], xlabel: "ReLUs on a path", ylabel: "weight of the paths",
-    legend: [["input-curve", "APL"], ["image-line", "NAPL"]], height: 200,
+    legend: [["input-curve", "APL"], ["image-line", "NAPL"]], height: 200, reads: { series: {} },
   });
   const counted = bars.line("input-curve");
   const chosen = bars.line("image-line");
+  const notes = [bars.notes(), bars.notes()];
   const means = [bars.dots("input-dot", 6), bars.dots("image-dot", 6)];
   const names = [bars.text("label"), bars.text("label")];
 
@@ -366,6 +369,12 @@ function render({ model, el }) {
     kinks(result.kinks, result.heights);
     counted(...upright(range(DEPTH + 1).map((k) => k - 0.1), result.count.map((count) => count / result.paths)));
     chosen(...upright(range(DEPTH + 1).map((k) => k + 0.1), result.weight));
+    const numbers = range(DEPTH + 1);
+    const paths = (k) => `${k} ${k === 1 ? "ReLU" : "ReLUs"} on a path`;
+    notes[0](numbers.map((k) => k - 0.1), result.count.map((count) => count / result.paths),
+      numbers.map((k) => `${paths(k)}: ${result.count[k]} of ${result.paths} paths`));
+    notes[1](numbers.map((k) => k + 0.1), result.weight,
+      numbers.map((k) => `${paths(k)}: ${format(100 * result.weight[k], 1)} % of the weight`));
     [result.apl, result.napl].forEach((mean, which) => {
       const height = which ? 1.1 : 1.22;
       means[which]([mean], [height]);

@@ -1,7 +1,8 @@
 // A random network as an image: its weights rescaled and shifted, its spectrum and the scores of its layers.
 // Python's side: widget.py.
 import { activation } from "../kit/affinity1d.js";
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 import { uniforms } from "../kit/uniforms.js";
 import { affine, affinityScore, times, transpose } from "./affinity.js";
 
@@ -57,6 +58,7 @@ export function gridPoints(n) {
 }
 
 const POINTS = gridPoints(GRID);
+const [ACROSS, UP] = [0, 1].map((k) => POINTS.filter((_, i) => i % 2 === k));
 const SCORE_POINTS = gridPoints(SCORE_GRID);
 
 /** The network on points: { output, calls }, where calls holds [inputs, outputs] of every hidden activation. */
@@ -165,12 +167,15 @@ function render({ model, el }) {
     x: left.box.left, y: left.box.top, width: left.box.right - left.box.left, height: left.box.bottom - left.box.top,
     preserveAspectRatio: "none",
   });
+  const pixels = left.notes(GRID);
   const right = figure.panel({
     label: "Its spectrum: the share of power at each frequency, and the mean frequency", xlim: [0, GRID],
     ylim: [FLOOR, 0], xlabel: "frequency (half periods an image)", ylabel: "log\u2081\u2080 power",
     legend: [["image-line", "mean"]], height: 356,
+    reads: { series: { "input-curve": "log\u2081\u2080 power" } },
   });
   const meanLine = right.line("image-line");
+  const meanNote = right.notes();
   const powers = right.line("input-curve");
 
   const axis = Array.from({ length: GRID - 1 }, (_, k) => k + 1);
@@ -178,8 +183,11 @@ function render({ model, el }) {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
     const result = evaluate(state);
     picture.setAttribute("href", bitmap(result.image));
+    pixels(ACROSS, UP, Array.from(result.image, (value, k) => `first input ${format(ACROSS[k])}, second input ${
+      format(UP[k])}: output ${format(value, 3)}`));
     powers(axis, axis.map((k) => Math.max(FLOOR, Math.log10(result.shares[k]))));
     meanLine([result.frequency, result.frequency], [FLOOR, 0]);
+    meanNote([result.frequency], [FLOOR / 2], [`mean frequency ${format(result.frequency, 2)}`]);
     return { score: result.score, text: summary(state.activation, result) };
   });
 }

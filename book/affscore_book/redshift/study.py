@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from affscore_book.kit.stored import read_results
-from affscore_book.redshift.networks import PANELS, image_of, random_network
 
 __all__ = [
     "StoredDraws",
@@ -30,10 +28,9 @@ class StoredDraws:
     Attributes
     ----------
     settings
-        The settings of that script.
+        The settings of that script; ``"panels"`` has the (shift, scale, activation) of each panel.
     scores
-        Shape (draws, 8, 3): the scores of the layers in the panels of ``PANELS``, for paired draws with the seeds
-        0, 1, 2, ...
+        Shape (draws, 8, 3): the scores of the layers in these panels, for paired draws with the seeds 0, 1, 2, ...
     maps
         For each activation ``"depth"``, shape (depths, scales, draws, 2), and ``"shift"``, shape (shifts, scales,
         draws, 2): the mean score of the layers and the mean frequency by cosine transform.
@@ -44,11 +41,11 @@ class StoredDraws:
     maps: dict[str, dict[str, np.ndarray]]
 
     def __repr__(self) -> str:
-        return f"Study({len(self.scores)} draws of {len(PANELS)} panels, maps of {len(self.maps)} activations)"
+        return f"Study({len(self.scores)} draws of {self.scores.shape[1]} panels, maps of {len(self.maps)} activations)"
 
     def layers(self, shift: float, scale: float, activation: str) -> np.ndarray:
         """The score of each layer in one panel, shape (draws, 3)."""
-        return np.asarray(self.scores[:, list(PANELS).index((shift, scale, activation))])
+        return np.asarray(self.scores[:, self.settings["panels"].index([shift, scale, activation])])
 
     def panel(self, shift: float, scale: float, activation: str) -> np.ndarray:
         """The mean score over the layers in one panel, shape (draws,)."""
@@ -66,6 +63,8 @@ class StoredDraws:
 
     def rank_correlations(self, activation: str, along: str) -> np.ndarray:
         """Rank correlation of score and frequency along a :meth:`course`, in each draw, shape (draws,)."""
+        from scipy import stats  # here and below, since a page that shows stored draws has neither SciPy nor torch
+
         pairs = self.course(activation, along).transpose(1, 2, 0)
         return np.array([stats.spearmanr(*pair).statistic for pair in pairs])
 
@@ -74,6 +73,8 @@ def measured(
     measures: Mapping[str, Callable[[Any], float]], panel: tuple[float, float, str], draws: int
 ) -> dict[str, np.ndarray]:
     """Measures of the images of one panel, each (draws,), for the paired draws with seeds 0, 1, 2, ..."""
+    from affscore_book.redshift.networks import image_of, random_network
+
     shift, scale, activation = panel
     nets = (random_network(scale=scale, shift=shift, seed=seed, draw="paired") for seed in range(draws))
     images = [image_of(net, activation) for net in nets]

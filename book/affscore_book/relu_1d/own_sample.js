@@ -1,6 +1,7 @@
 // The reader's own numbers, through an activation. Python's side: widget.py; its twin of readNumbers: sample.py.
 import { CHOICES, activation, affinity, centreColumn, largest } from "../kit/affinity1d.js";
-import { Figure, element, format, readout } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format, readout } from "../kit/panel.js";
 
 export const MOST = 5000; // numbers,
 export const LARGEST = 1e100; // none larger than this
@@ -77,10 +78,12 @@ function render({ model, el }) {
     label: "The sorted outputs against the sorted inputs, and the affine image", xlim: [-2, 2], ylim: [-2, 2],
     xlabel: "input (both axes: standard deviations)", ylabel: "output",
     legend: [["input-curve", "your numbers"], ["image-line", "affine image"]],
+    reads: { series: { "image-line": "affine image" } },
   });
   const band = panel.band("input-band");
   const image = panel.line("image-line");
   const dots = element(panel.svg, "path", { class: "input-curve" });
+  const notes = panel.notes();
   return figure.onDraw(() => {
     const { score, problem, n, mean, sd, negative, inputs, outputs } = evaluate({
       activation: model.get("activation"), numbers: model.get("numbers"),
@@ -91,10 +94,13 @@ function render({ model, el }) {
     const limits = [Math.floor(Math.min(-2, ...all) - 0.2), Math.ceil(Math.max(2, ...all) + 0.2)];
     panel.setLimits(limits, limits);
     band(limits[0], Math.min(Math.max(-mean / sd, limits[0]), limits[1]));
-    image([inputs[0], inputs[n - 1]], [inputs[0], inputs[n - 1]]);
+    image(inputs, inputs);
     // Points at one place are drawn once, as lines without length and with round ends.
     const places = new Set(Number.isNaN(score) ? [] : Array.from(inputs, (x, i) => `M${panel.x(x)} ${panel.y(outputs[i])}h0`));
     dots.setAttribute("d", [...places].join(""));
+    const shown = Number.isNaN(score) ? [] : Array.from(inputs);
+    notes(shown, shown.map((_, i) => outputs[i]), shown.map((input, i) => `number ${brief(mean + sd * input)} (${
+      i + 1} of ${n} from below): input ${format(input)}, output ${format(outputs[i])} standard deviations`));
     const share = readout((100 * negative) / n, 0);
     return {
       score,

@@ -1,5 +1,6 @@
 // ReLU and its relatives on a range whose ends move. Python's side: widget.py; the formulas: exact.py.
-import { Figure, format, readout } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { format, readout } from "../kit/panel.js";
 import { legendre } from "../kit/legendre.js";
 
 export const LIMIT = 5; // the ends of the range stay in [-LIMIT, LIMIT],
@@ -162,6 +163,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The activation, the range of its inputs, and the affine image", xlim: [-LIMIT, LIMIT], ylim: [-2, 5.5],
     xlabel: "input", legend: [["input-curve", "output"], ["image-line", "affine image"]],
+    reads: { series: { curve: "output", "input-curve": "output", "image-line": "affine image" } },
   });
   const inputBand = left.band("input-band");
   const curve = left.line("curve");
@@ -171,6 +173,7 @@ function render({ model, el }) {
   const parts = figure.panel({
     label: "The transport distance W2 and its bound against the middle of the range", xlim: [-LIMIT, LIMIT],
     ylim: [0, 1], xlabel: "middle of the range", legend: [["w2-curve", "W2"], ["bound-curve", "bound \u221a(2 Var Y)"]],
+    reads: { series: { "w2-curve": "W2", "bound-curve": "bound" } },
   });
   const boundCurve = parts.line("bound-curve");
   const w2Curve = parts.line("w2-curve");
@@ -216,11 +219,12 @@ function render({ model, el }) {
 
     left.setLimits([-LIMIT, LIMIT], ACTIVATIONS[activation].ylim);
     inputBand(low, high);
-    const kinks = [-LIMIT, -1, 0, 1, LIMIT];
-    curve(kinks, kinks.map((x) => output(activation, x)));
-    const inside = [low, ...kinks.filter((x) => x > low && x < high), high];
+    const places = Array.from(middles, (x) => tidy(x)); // among them every kink
+    curve(places, places.map((x) => output(activation, x)));
+    const inside = [low, ...places.filter((x) => x > low && x < high), high];
     inputCurve(inside, inside.map((x) => output(activation, x)));
-    imageLine([low, high], image(state, result));
+    const [from, to] = image(state, result);
+    imageLine(inside, inside.map((x) => from + ((to - from) * (x - low)) / width));
 
     const numbers = `W2 ${readout(result.w2)}, bound ${readout(result.bound)}`;
     const input = law === "uniform" ? `uniform on [${format(low)}, ${format(high)}]`

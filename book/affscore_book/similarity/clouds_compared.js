@@ -1,6 +1,7 @@
 // Two clouds of two channels, and five similarities of them, each beside what it gives for nothing.
 // Python's side: widget.py.
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 import { uniforms } from "../kit/uniforms.js";
 
 export const IMAGES = [12, 48];
@@ -152,9 +153,15 @@ function frame(columns) {
   return [low, Math.max(low + 4, 2 * Math.ceil(Math.max(...values) / 2 - 1e-9))];
 }
 
+/** A measure and its null, in words. */
+const nullOf = ({ mean, low, high }) => `null: mean ${digits(mean)}, 5 to 95 %: ${digits(low)} to ${digits(high)}`;
+
+/** Where the middle of a row of the right panel is. */
+const middleOf = (k) => MEASURES.length - k - 0.68;
+
 /** One row of the right panel: the measure's name, its null as a bar with the mean, its value as a dot and a number. */
 function addRow(panel, k, [, name]) {
-  const middle = MEASURES.length - k - 0.68;
+  const middle = middleOf(k);
   const y = panel.y(middle);
   element(panel.svg, "text", { class: "label", x: panel.box.left - 32, y: y - 16 }, name);
   const number = element(panel.svg, "text", { class: "label", x: panel.box.right - 2, y: y - 16, "text-anchor": "end" });
@@ -195,6 +202,7 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The two clouds, a line from each image of the first to the same image of the second", xlim: [0, 4],
     ylim: [0, 4], xlabel: "channel 1 (vertical: channel 2)", height: 346,
+    reads: { series: { "input-dots": "first cloud", "image-line": "second cloud" } },
   });
   element(left.svg, "circle", { class: "input-dot", cx: 12, cy: 12, r: 4 });
   element(left.svg, "text", { class: "label", x: 22, y: 16 }, "first cloud");
@@ -206,10 +214,12 @@ function render({ model, el }) {
   const right = figure.panel({
     label: "Five similarities, each beside its null", xlim: [-0.4, 1], ylim: [0, MEASURES.length],
     xlabel: "similarity", legend: [["dead-key", "null: mean, 5 to 95 %"]], height: 346,
+    reads: { series: {} },
   });
   // The rows have names, not numbers.
   for (const tick of right.axes.querySelectorAll("text[text-anchor=end]")) tick.remove();
   const rows = MEASURES.map((measure, k) => addRow(right, k, measure));
+  const notes = right.notes(1);
 
   return figure.onDraw(() => {
     const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
@@ -217,13 +227,16 @@ function render({ model, el }) {
     const limits = frame([...x, ...y]);
     left.setLimits(limits, limits);
     links(...[0, 1].map((c) => Array.from(x[c]).flatMap((value, i) => [value, y[c][i], NaN])));
-    first(...x);
-    second(...y);
+    const images = Array.from(x[0], (_, i) => `image ${i + 1}`);
+    first(...x, images);
+    second(...y, images);
     rows.forEach((row, k) => row(found[k], found[k] === chosen));
+    notes(found.map(({ value }) => value), found.map((_, k) => middleOf(k)),
+      found.map((each, k) => `${MEASURES[k][1]}: ${digits(each.value)}; ${nullOf(each)}`));
     const name = MEASURES.find(([value]) => value === state.measure)[1];
     return {
       score, headline: `${name}: ${digits(score)}`,
-      text: `null: mean ${digits(chosen.mean)}, 5 to 95 %: ${digits(chosen.low)} to ${digits(chosen.high)}`,
+      text: nullOf(chosen),
     };
   });
 }

@@ -1,5 +1,6 @@
 // The first half of one small network, a stitch, the second half of another. Python's side: widget.py and toy.py.
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 import { explained, features, outputs, stitchOf, timesTransposed } from "./toy_stitches.js";
 
 export const PAIRS = {
@@ -113,8 +114,9 @@ function render({ model, el }) {
   const { test } = model.get("toys");
   const left = figure.panel({
     label: "The points, and the two classes of the stitched network", xlim: FRAME[0], ylim: FRAME[1], xlabel: "input",
-    legend: [["region-key", "stitched says 1"], ["curve", "edge, second alone"]],
+    legend: [["region-key", "stitched says 1"], ["curve", "edge, second alone"]], reads: { series: {} },
   });
+  const points = left.notes();
   const shade = element(left.svg, "path", { class: "region" });
   const line = element(left.svg, "path", { class: "curve" });
   let [dots, crosses] = ["", ""];
@@ -127,8 +129,9 @@ function render({ model, el }) {
   element(left.svg, "path", { class: "moon-crosses", d: crosses });
   const right = figure.panel({
     label: "The matrix of the stitch", xlim: [0.4, 8.6], ylim: [0.4, 8.6],
-    xlabel: "channel of the first (vertical: of the second)",
+    xlabel: "channel of the first (vertical: of the second)", reads: { series: {} },
   });
+  const entries = right.notes(8);
   const drawn = ["positive", "negative"].map((name) => element(right.svg, "path", { class: name }));
   [["positive", "M12 7h10v10h-10Z", "positive entry"], ["negative", "M152 7h10v10h-10Z", "negative entry"]].forEach(
     ([name, d, text], k) => {
@@ -143,6 +146,12 @@ function render({ model, el }) {
     shade.setAttribute("d", region(left, result.stitched(CENTRES)));
     if (drawnPair !== model.get("pair")) line.setAttribute("d", border(left, result.second(CORNERS)));
     drawnPair = model.get("pair");
+    const says = result.stitched(coordinates(test));
+    points(test.map(([x]) => x), test.map(([, y]) => y), test.map(([x, y, label], i) =>
+      `class ${label}, at ${format(x)} and ${format(y)}: the stitched network says ${Number(says[i] > 0)}`));
+    const places = result.matrix.flatMap((row, j) => row.map((_, i) => [j, i]));
+    entries(places.map(([j]) => j + 1), places.map(([, i]) => i + 1), places.map(([j, i]) =>
+      `from channel ${j + 1} of the first to channel ${i + 1} of the second: ${format(result.matrix[i][j], 3)}`));
     squares(right, result.matrix).forEach((d, k) => drawn[k].setAttribute("d", d));
     const [one, other] = result.alone.map((value) => format(value, 3));
     const share = result.share < 0 ? "less than their mean" : `${format(100 * result.share, 0)} %`;

@@ -1,7 +1,8 @@
 // Two hidden neurons and a matrix that acts on them: does an output layer exist that gives the same function?
 // Python's side: symmetries.py.
 import { activation } from "../kit/affinity1d.js";
-import { Figure, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 
 export const POINTS = 161;
 export const REACH = 3;

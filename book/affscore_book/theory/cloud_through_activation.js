@@ -2,7 +2,8 @@
 // coupling between the two. Python's side: widget.py.
 import { CHOICES, activation } from "../kit/affinity1d.js";
 import { SPIRAL, affinity2d } from "../kit/affinity2d.js";
-import { Figure, element, format, readout } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format, readout } from "../kit/panel.js";
 
 export const CENTRE = 3;
 export const WIDTHS = [0.02, 1];
@@ -49,11 +50,13 @@ function render({ model, el }) {
   const size = { width: 340, height: 346 };
   const left = figure.panel({
     label: "The input cloud", xlim: FRAME, ylim: FRAME, xlabel: "first input", ylabel: "second input", ...size,
+    reads: { series: { "input-dots small": "" }, y: "second input" },
   });
   const input = left.specks("input-dots small");
   const right = figure.panel({
     label: "The outputs, the affine image of the inputs, and the optimal coupling between them", xlim: [0, 1],
     ylim: [0, 1], xlabel: "first output (vertical: second output)", ...size,
+    reads: { series: { "input-dots": "output", "image-line": "affine image" } },
   });
   element(right.svg, "circle", { class: "input-dot", cx: 12, cy: 12, r: 4 });
   element(right.svg, "text", { class: "label", x: 22, y: 16 }, "output");
@@ -71,11 +74,12 @@ function render({ model, el }) {
     const [[i1, i2], [y1, y2]] = [result.image, result.y];
     const limits = frame([...i1, ...i2, ...y1, ...y2]);
     right.setLimits(limits, limits);
-    input(...result.x);
+    const names = Array.from(result.x[0], (_, i) => `point ${i + 1}`);
+    input(...result.x, names);
     const gap = (from, to) => Array.from(from).flatMap((value, i) => [value, to[result.partner[i]], NaN]);
     links(gap(i1, y1), gap(i2, y2));
-    output(...result.y);
-    image(...result.image);
+    output(...result.y, names);
+    image(...result.image, names);
     const label = CHOICES.find(([value]) => value === state.activation)[1];
     return {
       score: result.score,

@@ -1,7 +1,8 @@
 // A few points that a reader drags: the map T moves them, and a crossed coupling with the outputs is uncrossed, one
 // exchange at a time. Python's side: widget.py.
 import { affinity2d } from "../kit/affinity2d.js";
-import { Figure, element, format, readout } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format, readout } from "../kit/panel.js";
 
 export const EXCHANGES = 24;
 export const FRAME = [-3.2, 3.2];
@@ -71,10 +72,12 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The points, and T on its way to their affine image", xlim: FRAME, ylim: FRAME,
     xlabel: "drag the points", ...size,
+    reads: { keys: false, x: "first coordinate", y: "second coordinate", series: { "input-dot": "", "image-cross": "T" } },
   });
   const right = figure.panel({
     label: "The outputs, the affine image, and a coupling that is uncrossed", xlim: FRAME, ylim: FRAME,
     xlabel: "outputs and affine image", ...size,
+    reads: { x: "first coordinate", y: "second coordinate", series: { "output-squares": "output", "image-cross": "affine image" } },
   });
   left.svg.setAttribute("role", "group"); // not a picture: its points can be reached
   legend(left, [["circle", "point"], ["cross", "T(point)"]]);
@@ -122,6 +125,8 @@ function render({ model, el }) {
     });
     return hit;
   });
+  handle.addEventListener("focus", () => left.reader.showPoint("input-dot", chosen));
+  handle.addEventListener("blur", () => left.reader.hide());
   handle.addEventListener("keydown", (event) => {
     const points = model.get("points");
     const steps = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, STEP], ArrowDown: [0, -STEP] };
@@ -141,14 +146,16 @@ function render({ model, el }) {
     const way = [0, 1].map((k) => x[k].map((value, i) => (1 - state.moved) * value + state.moved * T[k][i]));
     const between = (from, to, order) => [0, 1].map((k) => Array.from(from[k]).flatMap((v, i) => [v, to[k][order(i)], NaN]));
     paths(...between(x, way, (i) => i));
-    inputs(...x);
-    moving(...way);
+    const names = Array.from(x[0], (_, i) => `point ${i + 1}`);
+    inputs(...x, names);
+    moving(...way, names);
+    if (document.activeElement === handle) left.reader.showPoint("input-dot", chosen);
     const reach = Math.max(FRAME[1], 1.1 * Math.max(...[...y[0], ...y[1], ...T[0], ...T[1]].map(Math.abs)));
     const limits = [-reach, reach].map((value) => Math.round(value * 10) / 10);
     right.setLimits(limits, limits);
     links(...between(T, y, (i) => partner[i]));
-    outputs(...y);
-    image(...T);
+    outputs(...y, names);
+    image(...T, names);
     handle.setAttribute("aria-label", `Point ${chosen + 1} of ${x[0].length}, at ${format(x[0][chosen])} and `
       + `${format(x[1][chosen])}. Space chooses the next one, the arrow keys move it.`);
     for (const [node, i] of [[ring, chosen], ...hits.map((hit, i) => [hit, i])]) {

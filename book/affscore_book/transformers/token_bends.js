@@ -1,5 +1,6 @@
 // The bend of a sentence in every layer, and of each of its tokens in one. Python's side: widget.py.
-import { Figure, element, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { element, format } from "../kit/panel.js";
 
 const ORDERS = ["as written", "shuffled", "reversed"];
 
@@ -58,11 +59,12 @@ function render({ model, el }) {
   const left = figure.panel({
     label: "The bend of the sentence in each layer", xlim: [0, levels.length + 1], ylim: [0, high], xlabel: "layer", ylabel: "bend",
     height: 320, legend: [["score-curve", "sentence"], ...legend],
+    reads: { series: { "score-curve": "bend of the sentence", "bound-curve": "bend of other texts" } },
   });
   const [level, curve, dot] = [left.line("bound-curve"), left.line("score-curve"), left.dots("score-dot", 6)];
   const right = figure.panel({
     label: "The bend of each token in the chosen layer", xlim: [0, 2], ylim: [-0.45 * high, high], xlabel: "token", ylabel: "bend",
-    height: 320, legend,
+    height: 320, legend, reads: { series: { "input-dot": "bend" } },
   });
   const [flat, stems, heads, write] = [
     right.line("bound-curve"), right.line("input-curve"), right.dots("input-dot", 4), names(right)];
@@ -82,7 +84,7 @@ function render({ model, el }) {
     right.setLimits([0, row.length + 1], [-0.45 * high, high]);
     flat([0, row.length + 1], [levels[at], levels[at]]);
     stems(row.flatMap((_, i) => [i + 1, i + 1, NaN]), row.flatMap((bend) => [0, bend, NaN]));
-    heads(row.map((_, i) => i + 1), row);
+    heads(row.map((_, i) => i + 1), row, shown.tokens);
     write(shown.tokens);
     return { score, text: describe(shown, at), headline: `Bend ${format(score, 3)} in layer ${at + 1}` };
   });

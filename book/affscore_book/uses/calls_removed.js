@@ -1,5 +1,6 @@
 // The calls of a network made affine one by one, in a chosen order, and its accuracy. Python's side: widget.py.
-import { Figure, format } from "../kit/figure.js";
+import { Figure } from "../kit/figure.js";
+import { format } from "../kit/panel.js";
 
 const chosen = ({ paths, order }) => paths.find((path) => path.order === order) ?? paths[0];
 
@@ -31,6 +32,7 @@ function render({ model, el }) {
   const right = figure.panel({
     label: "Which calls are left, and when each goes", xlim: [0, calls.length + 1], ylim: [0, calls.length + 1],
     xlabel: "call (blue: bent, orange: affine)", ylabel: "place in the order",
+    reads: { series: { "input-dot": "bent, place in the order", "image-dot": "affine, place in the order" } },
   });
   const [kept, gone] = [right.dots("input-dot", 6), right.dots("image-dot", 6)];
   return figure.onDraw(() => {
@@ -46,8 +48,8 @@ function render({ model, el }) {
     const out = path.gone.slice(0, count);
     const places = calls.map((_, i) => i);
     const [stay, go] = [places.filter((i) => !out.includes(i)), places.filter((i) => out.includes(i))];
-    kept(stay.map((i) => i + 1), stay.map((i) => path.gone.indexOf(i) + 1));
-    gone(go.map((i) => i + 1), go.map((i) => path.gone.indexOf(i) + 1));
+    kept(stay.map((i) => i + 1), stay.map((i) => path.gone.indexOf(i) + 1), stay.map((i) => calls[i]));
+    gone(go.map((i) => i + 1), go.map((i) => path.gone.indexOf(i) + 1), go.map((i) => calls[i]));
     const last = count ? `last made affine: ${calls[out[count - 1]]}` : `nothing is made affine yet; first to go: ${path.title}`;
     return { score, headline: `Accuracy ${format(score, 3)}`, text: last };
   });
