@@ -246,6 +246,18 @@ def check_reading(figure: Any) -> None:
         assert reading.inner_text() == invitation
 
 
+def test_a_finger_reads_a_picture_out_and_the_numbers_stay_in_sight(chromium):
+    with opened(chromium, FILES, WIDGET_PAGES[0], has_touch=True, **PHONE) as (tab, problems):
+        settle(tab)
+        panel = tab.locator(".affscore-panels svg[role=slider]").first
+        panel.tap()
+        reading = tab.locator(".affscore-reading").first
+        check_ring(panel, reading.inner_text())
+        box = reading.bounding_box()
+        assert box["y"] > 0 and box["y"] + box["height"] <= PHONE["viewport"]["height"]
+        assert problems == []
+
+
 def check_ring(panel: Any, text: str) -> None:
     """The ring is around a point that is drawn, and the text ends with its number."""
     assert panel.get_attribute("aria-valuetext") == text

@@ -50,7 +50,9 @@ export class Reader {
     }
     svg.addEventListener("pointermove", (event) => this.pointed(event));
     svg.addEventListener("pointerdown", (event) => this.pointed(event));
-    svg.addEventListener("pointerleave", () => { if (document.activeElement !== svg) this.hide(); });
+    svg.addEventListener("pointerleave", (event) => { // a finger leaves when it is lifted
+      if (event.pointerType === "mouse" && document.activeElement !== svg) this.hide();
+    });
   }
 
   get points() {
@@ -84,6 +86,8 @@ export class Reader {
     series = Math.min(Math.max(series, 0), all.length - 1);
     at = Math.min(Math.max(at, 0), all[series].length - 1);
     const point = all[series][at];
+    if (this.output.reader !== this) this.output.reader?.hide(); // one reading for all panels of a figure
+    this.output.reader = this;
     this.shown = { series, at };
     this.ring ??= element(this.panel.svg, "circle", { class: "reading-ring", r: 9 });
     const { svg } = this.panel;
