@@ -206,19 +206,19 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
     convention = sum(row["verdict"].startswith("depends on") for row in asked)
     late = sum(row["holds if"].endswith("(set after a look)") for row in decided)
     yield (
-        f"With a confidence interval: {len(asked)} rows, of which it decides {len(decided)} ("
+        f"Rows with a confidence interval: {len(asked)}, of which the interval decides {len(decided)} ("
         + ", ".join(f"{count} at {level}" for level, count in levels.most_common())
         + f"); in {convention} more the verdict depends on a convention. An interval of 95 % that keeps its level "
-        "decides wrongly in at most 2.5 % of the rows with one bar, and in at most 5 % of those with a range, if the "
-        f"bar was set before a look: for {late} of those decided it was not. Rows that share data do not err "
-        "independently."
+        "decides wrongly in at most 2.5 % of the rows with one bar, and in at most 5 % of the rows with a range, if "
+        f"the bar was set before the numbers were known. For {late} of the decided rows it was set later. The errors "
+        "of rows that share data are not independent."
     )
     verdicts = in_words(row["verdict"] for row in looked)
-    yield f"With a rule that was set after a look at the numbers: {len(looked)} rows ({verdicts})."
+    yield f"Rows whose rule was set after a look at the numbers: {len(looked)} ({verdicts})."
 
 
 def missing(rows: list[dict]) -> nodes.admonition:
-    """A folded list: what is missing, once, with the rows that wait for it."""
+    """A folded list that names each missing thing once, with the rows that wait for it."""
     found = waiting(rows)
     alone = len(found.pop("", []))
     repeated = sum(map(len, found.values()))
@@ -233,7 +233,7 @@ def missing(rows: list[dict]) -> nodes.admonition:
             for name, found in places.items()
         )
         items += nodes.list_item("", nodes.paragraph("", f"{what}, {len(some)} rows. ", *spans(". ".join(lists) + ".")))
-    title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something of their own"
+    title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something that no other row needs"
     return nodes.admonition("", nodes.title("", title), items, classes=["dropdown", "admonition"])
 
 
