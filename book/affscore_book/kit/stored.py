@@ -53,9 +53,9 @@ def read_results(path: str | os.PathLike[str], build: Callable[[dict[str, Any]],
 
 
 def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str, Any]:
-    """The results in ``file``, or ``empty`` results with ``settings`` if there is no file.
+    """The results in ``file``, or ``empty`` results with ``settings`` if there is no file, marked with the versions.
 
-    The results get the versions of the packages. If the file was made with other settings, the script ends with a sentence.
+    If the file was made with other settings, the script ends with a sentence.
     """
     results: dict[str, Any] = {"settings": settings, **empty, "seconds": 0.0}
     if file.exists():
