@@ -78,7 +78,7 @@ $(VENV)/.pdf: requirements.lock $(VENV)/.pages
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock playwright pypdf
 	@touch $@
 
-# Editions for a course: a folder to push as a repository of its own, with its pages in docs/.
+# An edition for a course is a folder to push as a separate repository, with its pages in docs/.
 student solutions: $(VENV)/.pages
 	$(BIN)/python .ci/edition.py $@ "$(URL)"
 	rm -rf _build/$@-pages

@@ -112,7 +112,7 @@ def load_dataset(
     texts = bool(text_files(name))
     if isinstance(preprocess, Tokens) != texts:
         wanted = "images: a name or a folder" if texts else "text: text:FILE or text:FOLDER"
-        raise ValueError(f"dataset: {os.fspath(name)!r} is not what this network takes; it should be {wanted}.")
+        raise ValueError(f"dataset: {os.fspath(name)!r} does not suit this network; it should be {wanted}.")
     if isinstance(preprocess, Tokens):
         lines, facts = read_texts(name)
         return Batches(lines.__getitem__, len(lines), batch_size, batches, seed, facts, workers, join=preprocess)

@@ -75,7 +75,7 @@ def available_models() -> list[str]:
 
 
 def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
-    """Load a network by name. The book's chapter ``first_signature`` measures one.
+    """Load a network by name. The book's chapter ``first_signature`` measures such a network.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class _Torchvision:
             if not facts["sha256"].startswith(digits := path.stem.rpartition("-")[2]):
                 raise OSError(
                     f"weights: {path} is not torchvision's file: its sha256 starts with {facts['sha256'][:8]}, not "
-                    f"{digits}. Delete that file and try again, or give its path to measure with what it holds."
+                    f"{digits}. Delete that file and try again, or pass its path to use the weights in it."
                 )
         return facts | {"weights": str(entry)}
 
