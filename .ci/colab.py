@@ -1,14 +1,14 @@
 """Run notebooks as Colab would, all by default: python .ci/colab.py [--packages FREEZE] [--python PYTHON] [NOTEBOOK...]
 
-A stand-in for Colab's machine is made in a temporary folder: an environment without this book's package, a home
-folder, and a fake module google.colab. Each notebook is taken from the last commit, put into a folder of its own and
-run from its first cell, which fetches from this repository what the chapter needs (its public address is redirected to
-the folder it is in), less than 20 MB, and installs both packages. The printed text must be the stored one. Then
-everything runs a second time in a new kernel, the first cell twice.
+The script makes a stand-in for Colab's machine in a temporary folder: an environment without this book's package, a
+home folder, and a fake module google.colab. It takes each notebook from the last commit, puts it into a separate folder
+and runs it from its first cell. This cell fetches less than 20 MB from this repository, whose public address is
+redirected to its folder, and installs both packages. The printed text must equal the stored text. Then everything runs
+a second time in a new kernel, and the first cell runs twice.
 
---packages takes a list of versions as `pip freeze` writes it, such as the one that Colab publishes at
-https://github.com/googlecolab/backend-info: the environment then has these versions of whatever the book uses. Without
-it the stand-in sees the packages of the environment that runs this script.
+--packages takes a list of versions as `pip freeze` writes it, such as the list that Colab publishes at
+https://github.com/googlecolab/backend-info: the environment then has these versions of the packages that the book uses.
+Without it the stand-in sees the packages of the environment that runs this script.
 """
 
 import argparse
@@ -25,9 +25,9 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
-# What runs a notebook on Colab, besides what the book asks for.
+# The packages that run a notebook on Colab, in addition to the requirements of the book.
 KERNEL = ("ipykernel", "ipython", "jupyter_client", "jupyter_core", "traitlets", "pyzmq", "tornado", "pillow")
-#: What a chapter may fetch, in bytes.
+#: The number of bytes that a chapter may fetch.
 FETCHED = 20_000_000
 FAKE_COLAB = """\
 import sys, types
@@ -45,7 +45,7 @@ def plain(name: str) -> str:
 
 
 def chosen(freeze: str) -> list[str]:
-    """The lines of a `pip freeze` that matter here, as NAME==VERSION for the package index."""
+    """The lines of a `pip freeze` for the packages that the book uses, as NAME==VERSION for the package index."""
     library, book = (tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("", "book"))
     asked = [*book["dependencies"], *library["dependencies"], *library["optional-dependencies"]["pretrained"], *KERNEL]
     wanted = {plain(re.match(r"[\w.-]+", requirement)[0]) for requirement in asked}
@@ -60,7 +60,7 @@ def chosen(freeze: str) -> list[str]:
 
 
 def make_environment(folder: Path, python: str, freeze: str | None) -> Path:
-    """An environment that has everything but the book's package; returns its Python."""
+    """Make an environment with everything except the book's package; returns its Python."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     inside = folder / "bin" / "python"
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -85,7 +85,7 @@ def committed(name: str) -> nbformat.NotebookNode:
 
 
 def printed(cell: nbformat.NotebookNode) -> list[str]:
-    """The text of a cell's outputs: what it printed and its values as text."""
+    """The text of a cell's outputs: the printed text, and its values as text."""
     texts = [output.get("text", output.get("data", {}).get("text/plain")) for output in cell.outputs]
     return [text for text in texts if text is not None]
 
@@ -102,14 +102,14 @@ def differences(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
 def run_as_colab(
     names: list[str], folder: Path, python: str = sys.executable, freeze: str | None = None, twice: bool = True
 ) -> list[str]:
-    """Run the notebooks in ``folder``, each ``twice`` or once; returns what went wrong, a sentence for each."""
+    """Run the notebooks in ``folder``, each ``twice`` or once; returns a sentence for each failure."""
     home, kernel = folder / "home", folder / "jupyter" / "kernels" / "colab"
     for path in (home, kernel):
         path.mkdir(parents=True)
     inside = make_environment(folder / "colab", python, freeze)
     torch = torch_version(inside)
     url = re.search(r"^  url: *(\S+)", (ROOT / "_config.yml").read_text(), re.M)[1]
-    # GitHub's servers give parts of a repository; git in a folder does if its own settings allow it.
+    # GitHub's servers serve parts of a repository; git serves parts of a folder only if its settings allow it.
     (home / ".gitconfig").write_text("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n")
     git = {f"url.file://{ROOT}.insteadOf": url, "safe.directory": "*"}
     env = {"HOME": str(home), "GIT_CONFIG_COUNT": str(len(git)), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
@@ -146,7 +146,7 @@ def run_as_colab(
                 wrong.append(f"{name}, {attempt} run: the first cell should print one line, and prints {said!r}")
     fetched = sum(path.stat().st_size for path in (home / "affscore" / ".git").rglob("*") if path.is_file())
     if fetched > FETCHED * len(names):
-        wrong.append(f"the first cells fetched {fetched / 1e6:.1f} MB; a chapter's should fetch less than 20.")
+        wrong.append(f"the first cells fetched {fetched / 1e6:.1f} MB; those of a chapter should fetch less than 20.")
     if (now := torch_version(inside)) != torch:
         wrong.append(f"torch was {torch} and is {now}: an installation must keep Colab's")
     return wrong

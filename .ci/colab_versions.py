@@ -1,8 +1,8 @@
 """Fetch the versions that Colab publishes: python3 .ci/colab_versions.py FREEZE [--source URL]
 
-Colab lists the packages of its machines and what else is installed, such as Python, in one repository. The list of
-packages is written to FREEZE, for .ci/colab.py, and the version of Python is printed as a workflow takes an output:
-`python=3.13`. Needs nothing but Python.
+Colab lists the packages of its machines and the other installed programs, such as Python, in one repository. The script
+writes the list of packages to FREEZE, for .ci/colab.py, and prints the version of Python in the form of a workflow's
+output: `python=3.13`. It needs only Python.
 """
 
 import argparse
@@ -16,16 +16,16 @@ PACKAGES, SYSTEM = "pip-freeze.gpu.txt", "os-info-gpu.txt"
 
 
 def fetched(source: str, name: str) -> str:
-    """A file of Colab's; OSError names it if it is not there."""
+    """The text of one of Colab's files. Raises OSError, with the file's name, if it cannot be fetched."""
     try:
         with urllib.request.urlopen(f"{source}/{name}", timeout=60) as file:
             return file.read().decode()
     except OSError as error:
-        raise OSError(f"{source}/{name} cannot be fetched ({error}); has it another name by now?") from error
+        raise OSError(f"{source}/{name} cannot be fetched ({error}); has it been renamed?") from error
 
 
 def python_version(system: str) -> str:
-    """The version of Python, such as 3.13, in what `python --version` wrote to a list of what is installed."""
+    """The version of Python, such as 3.13, which `python --version` wrote into the list of installed programs."""
     if not (match := re.search(r"^Python (\d+\.\d+)\b", system, re.MULTILINE)):
         raise ValueError(f"{SYSTEM} has no line such as 'Python 3.13.7': {system[:200]!r}.")
     return match[1]

@@ -1,10 +1,10 @@
-"""Make an edition of the book for a course: a folder to push as a repository of its own, which points to itself.
+"""Make an edition of the book for a course: a folder to push as a separate repository, with links to that repository.
 
     python .ci/edition.py student https://github.com/OWNER/NAME      # part of: make student URL=...
 
 The student edition is a copy of the book without the cells of its solutions and without the pages for teachers; before
 the first exercise of a chapter it asks for the student's name. The solutions edition is the whole book, to be handed
-out later. The addresses become those of URL, or of this repository with the edition's name behind its own.
+out later. The addresses become those of URL, or of this repository with the edition's name appended to its name.
 """
 
 import json
@@ -18,7 +18,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("student", "solutions")
-# What the pages, the notebooks on Colab and those in JupyterLab need.
+# The pages, the notebooks on Colab and the notebooks in JupyterLab need these folders and files.
 FOLDERS = ("affscore", "book")
 FILES = (
     "_config.yml", "_toc.yml", "README.md", "pyproject.toml", "requirements.txt", "requirements.lock",
@@ -29,13 +29,13 @@ FOR_TEACHERS = ("book/teaching.md", "book/slides/*.md")
 NAME_CELL = """\
 from affscore_book.course.variants import student
 
-student("")  # your name: some exercises then have numbers of your own
-# Your answer is what you give to the check of an exercise: its last call counts."""
+student("")  # enter your name: some exercises then have individual numbers
+# Your answer to an exercise is what you pass to its check; the last call counts."""
 README = """\
 # {title} The {kind} edition
 
-Read it: <{site}>. The rocket at the top of a chapter opens it on Colab, where *Run all* is enough. On your own
-machine:
+Read the book at <{site}>. The rocket at the top of a chapter opens it on Colab, where *Run all* runs it. On your own
+machine, use these commands:
 
 ```bash
 git clone {url} && cd {name}
@@ -44,8 +44,9 @@ python3 -m venv .venv
 .venv/bin/jupyter lab book
 ```
 
-It was made from <{source}>, whose README explains the package. Code is under BSD 3-Clause (`LICENSE`), text and
-figures are under CC BY 4.0 (`LICENSE-TEXT`), what comes from others is in `NOTICE`; `CITATION.cff` says how to cite it.
+This edition was made from <{source}>, whose README explains the package. Code is under BSD 3-Clause (`LICENSE`), and
+text and figures are under CC BY 4.0 (`LICENSE-TEXT`). Third-party notices are in `NOTICE`, and `CITATION.cff` says how
+to cite the book.
 
 To publish this edition, push its folder to <{url}>, branch `main`, and choose `docs` under Settings, Pages.
 """
@@ -63,12 +64,12 @@ def for_students(notebook: dict) -> dict:
     if first is not None:
         name = {"cell_type": "code", "id": "your-name", "metadata": {}, "outputs": [], "execution_count": None}
         cells.insert(first, name | {"source": NAME_CELL})
-    metadata = {key: value for key, value in notebook["metadata"].items() if key != "colab"}  # names the solutions
+    metadata = {key: value for key, value in notebook["metadata"].items() if key != "colab"}  # it names the solutions
     return notebook | {"cells": cells, "metadata": metadata}
 
 
 def without_section(text: str, title: str) -> str:
-    """Markdown without the section of this heading. Raises ValueError if it has none."""
+    """Markdown text without the section of this heading. Raises ValueError if the text has no such section."""
     rest, found = re.subn(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
     if not found:
         raise ValueError(f"the text has no section '## {title}'")
@@ -85,9 +86,9 @@ def without_files(contents: object, files: set[str]) -> object:
 
 
 def make_edition(kind: str, url: str, target: Path) -> str:
-    """Write an edition into ``target``, where only a ``.git`` is kept. Returns its repository's address.
+    """Write an edition into ``target``, in which only a ``.git`` is kept. Returns the address of the repository.
 
-    Raises ValueError for another kind than those of ``KINDS``, and for an address that is none on GitHub.
+    Raises ValueError if the kind is not in ``KINDS``, or if the address is not on GitHub.
     """
     if kind not in KINDS:
         raise ValueError(f"the edition is {kind!r}; it should be one of {', '.join(KINDS)}")
@@ -105,7 +106,7 @@ def make_edition(kind: str, url: str, target: Path) -> str:
     if kind == "student":
         strip(target)
     repository.set_repository(url, target)
-    shutil.copy(ROOT / "CITATION.cff", target)  # whoever cites it cites the book itself
+    shutil.copy(ROOT / "CITATION.cff", target)  # a citation of the edition cites the book
     title = yaml.safe_load((target / "_config.yml").read_text(encoding="utf-8"))["title"]
     readme = README.format(
         title=title, kind=kind, site=f"https://{owner}.github.io/{name}/", url=url, name=name, source=source
@@ -115,7 +116,7 @@ def make_edition(kind: str, url: str, target: Path) -> str:
 
 
 def strip(target: Path) -> None:
-    """Take solutions and what is for teachers out of a copy of the book."""
+    """Remove the solutions and the pages for teachers from a copy of the book."""
     for path in (target / "book").glob("*.ipynb"):
         notebook = for_students(json.loads(path.read_text(encoding="utf-8")))
         path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,11 @@
 """Run notebooks in place and print how long each took: python .ci/execute.py [NOTEBOOK...], all of book/ by default.
 
-The times go to book/data/run_times.csv, which the head of each page shows. Solutions are stored folded.
+The script writes the times to book/data/run_times.csv; the head of each page shows them. It stores solutions folded.
 
 Plots are drawn with twice the pixels of the screen and stored with a palette, so that they are sharp and small.
 
-Only sources, outputs and execution counts are kept: no timestamps, no widget state and no version of the
-Python that ran them, so that a second run changes nothing.
+The script keeps only sources, outputs and execution counts: no timestamps, no widget state and no version of Python.
+A second run therefore changes nothing.
 """
 
 import base64
@@ -42,12 +42,12 @@ def execute(path: Path) -> float:
     return seconds
 
 
-#: Sizes of a palette, and how far a stored colour may lie from the drawn one (root mean square, of 255).
+#: The sizes of a palette, and the largest difference between a stored and a drawn colour (root mean square, of 255).
 PALETTES, COLOUR_ERROR = (32, 128), 2.0
 
 
 def shrunk(png: bytes) -> bytes:
-    """A plot with the smallest palette that shows it; a picture of more, such as a photograph, at half its size."""
+    """A plot with the smallest palette that suffices; a picture with more colours (a photograph) at half its size."""
     with Image.open(io.BytesIO(png)) as file:
         image = file.convert("RGB")
     for colours in PALETTES:
@@ -62,7 +62,7 @@ def shrunk(png: bytes) -> bytes:
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Store every PNG of a notebook that was run just now by :func:`shrunk`."""
+    """Replace every PNG of a notebook that has just run by the result of :func:`shrunk`."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
@@ -89,7 +89,7 @@ def title(path: Path) -> str:
 
 
 def note_times(times: dict[Path, float]) -> None:
-    """Replace the chapters' rows in the table of run times, and drop chapters that are gone."""
+    """Replace the chapters' rows in the table of run times, and drop chapters that no longer exist."""
     table = ROOT / "book" / "data" / "run_times.csv"
     rows = {}
     if table.exists():

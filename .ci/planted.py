@@ -1,12 +1,12 @@
 """Would the tests see a mistake? python .ci/planted.py [REVISION]
 
 The errors of planted.toml are mistakes that a maintainer could make: a wrong axis, a missing root, a check that was
-dropped. The tree of a revision (by default the last commit) is copied to a temporary folder. There each error is
-planted alone, and the tests named with it run until one fails: then the error is seen. It is not seen if all pass, or
-if a folder of tests takes longer than LIMIT seconds. Each run of tests is a fork of this process, which has imported
-what takes long. The results are kept in _build, one file a revision, and a second run goes on where the first stopped;
-the first tests to run are those that saw the error at another revision. Not part of CI: it takes the better part of an
-hour.
+dropped. The script copies the tree of a revision (by default the last commit) to a temporary folder. There it plants
+one error at a time and runs the tests named with the error until one of them fails: then the tests see the error. They
+do not see it if all pass, or if a folder of tests takes longer than LIMIT seconds. Each run of tests is a fork of this
+process, which has imported the slow modules. The results are kept in _build, one file for each revision, and a second
+run continues where the first stopped. The tests that saw the error at another revision run first. This check is not
+part of CI, because it takes the better part of an hour.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Seconds for the tests of one folder.
+#: The number of seconds for the tests of one folder.
 LIMIT = 600
-#: The first failure is enough; the warning is that plugins were imported before pytest.
+#: The first failure is enough. The ignored warning says that plugins were imported before pytest.
 OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 #: Statuses of pytest: all passed, no such test, no test.
 PASSED = (0, 4, 5)
-#: What the tests import and takes long.
+#: The modules that the tests import and that take long to import.
 HEAVY = (
     "torch", "torchvision", "transformers", "timm", "sklearn.manifold", "scipy.stats", "matplotlib.pyplot", "ot",
 )  # fmt: skip
@@ -43,35 +43,36 @@ Planted = tuple[str, str, str, list[str]]  # file, right text, wrong text, tests
 
 
 def errors(tree: Path) -> list[Planted]:
-    """The errors, as the tree lists them; a tree from before the list has those of this one."""
+    """The errors in the list of a tree; a tree that is older than the list gets the errors of this tree."""
     own = tree / ".ci" / "planted.toml"
     modules = tomllib.loads((own if own.exists() else ROOT / ".ci" / "planted.toml").read_text(encoding="utf-8"))
     return [(m["file"], right, wrong, m["tests"]) for m in modules["module"] for right, wrong in m["errors"]]
 
 
 def wrongly_listed(tree: Path) -> list[str]:
-    """A sentence for each error whose right text does not stand exactly once in its file."""
+    """A sentence for each error whose right text does not occur exactly once in its file."""
     sentences = []
     for file, right, wrong, _ in errors(tree):
         many = (tree / file).read_text(encoding="utf-8").count(right)
         if many != 1 or right == wrong:
-            sentences.append(f"{file}: {right!r} stands there {many} times; it should once, and differ from {wrong!r}.")
+            text = f"{file}: {right!r} occurs {many} times; it should occur once and differ from {wrong!r}."
+            sentences.append(text)
     return sentences
 
 
 def failing(tree: Path, tests: list[str]) -> str:
-    """The first test that fails, or "" if none does. Of the tests named, some may be of another revision."""
+    """The first test that fails, or "" if all pass. Some of the named tests may belong to another revision."""
     log = tree / "planted.log"
     for test in (test for test in tests if (tree / "tests" / test.partition("::")[0]).exists()):
         if not (child := os.fork()):
-            signal.alarm(LIMIT)  # ends the child
+            signal.alarm(LIMIT)  # the alarm ends the child
             os.chdir(tree)
             os.environ["PYTHONPATH"] = os.pathsep.join(places := [str(tree), str(tree / "book")])
             sys.path[:0] = places
             with log.open("w") as file:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
-            status = 3  # an error of pytest's own
+            status = 3  # an internal error of pytest
             try:
                 status = pytest.main([*OPTIONS, f"tests/{test}"])
                 sys.stdout.flush()
@@ -87,7 +88,7 @@ def failing(tree: Path, tests: list[str]) -> str:
 
 
 def elsewhere(store: Path) -> dict[str, list[str]]:
-    """For each error the tests that saw it at other revisions: they come first."""
+    """For each error, the tests that saw it at other revisions, which run first."""
     found: dict[str, list[str]] = {}
     for other in sorted(store.parent.glob("planted-*.json")):
         for key, text in json.loads(other.read_text(encoding="utf-8")).items() if other != store else ():
@@ -96,13 +97,13 @@ def elsewhere(store: Path) -> dict[str, list[str]]:
 
 
 def seen(tree: Path, file: str, right: str, wrong: str, tests: list[str]) -> str:
-    """What :func:`failing` finds with an error planted; the file is restored afterwards."""
+    """The result of :func:`failing` with a planted error; the file is restored afterwards."""
     path = tree / file
     text = path.read_text(encoding="utf-8")
     compiled = Path(importlib.util.cache_from_source(str(path)))
     try:
         path.write_text(text.replace(right, wrong), encoding="utf-8")
-        compiled.unlink(missing_ok=True)  # it counts as current if the file has the same size within one second
+        compiled.unlink(missing_ok=True)  # Python would use it if the source keeps its size and changes within a second
         return failing(tree, tests)
     finally:
         path.write_text(text, encoding="utf-8")
@@ -116,7 +117,7 @@ def main(revision: str) -> int:
     store.parent.mkdir(exist_ok=True)
     results = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
     saw_it = elsewhere(store)
-    tree = Path(tempfile.mkdtemp())  # a TemporaryDirectory would be removed by whatever process of a test ends first
+    tree = Path(tempfile.mkdtemp())  # the first test process to end would remove a TemporaryDirectory
     try:
         archive = subprocess.run(["git", "archive", name], cwd=ROOT, check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

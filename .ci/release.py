@@ -1,10 +1,10 @@
-"""Make this working tree the edition of a version, to be committed on a branch of its own and tagged:
+"""Make this working tree the edition of a version, to be committed on a separate branch and tagged:
 
     python .ci/release.py v0.2.0            # then: git switch -c v0.2 && git commit -am v0.2.0 && git tag v0.2.0
-    python .ci/release.py --check v0.2.0    # what release.yml asks before it publishes
+    python .ci/release.py --check v0.2.0    # the check that release.yml makes before it publishes
 
-The rocket and the first cell of every notebook then open and install that tag, whatever main becomes. The version
-must be that of both pyproject.toml and of CITATION.cff, and CHANGELOG.md must have a heading for it.
+The rocket and the first cell of every notebook then open and install that tag, whatever happens to main. Both
+pyproject.toml files and CITATION.cff must have this version, and CHANGELOG.md must have a heading for it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ CLONE = re.compile(r"(git clone -q --depth 1 )(?:--branch \S+ )?(?=--filter)")
 
 
 def pinned(text: str, name: str, tag: str) -> str:
-    """The text of a file that names the branch, naming ``tag`` instead."""
+    """The text of a file that names the branch, with ``tag`` in place of the branch."""
     return CLONE.sub(rf"\g<1>--branch {tag} ", text) if name.endswith(".ipynb") else BRANCH.sub(rf"\g<1>{tag}", text)
 
 
@@ -28,7 +28,7 @@ def files(root: Path) -> list[Path]:
 
 
 def unready(root: Path, tag: str) -> list[str]:
-    """What stands against a release of this version, a sentence each."""
+    """A sentence for each obstacle to a release of this version."""
     if not re.fullmatch(r"v\d+\.\d+\.\d+", tag):
         return [f"the version is {tag!r}; it should look like v0.2.0"]
     version = tag.removeprefix("v")
@@ -46,7 +46,7 @@ def unready(root: Path, tag: str) -> list[str]:
 
 
 def unpinned(root: Path, tag: str) -> list[str]:
-    """The files that do not name this tag, a sentence each."""
+    """A sentence for each file that does not name this tag."""
     texts = {path: path.read_text(encoding="utf-8") for path in files(root)}
     others = [path for path, text in texts.items() if pinned(text, path.name, tag) != text]
     return [f"{path.relative_to(root)} does not name {tag}" for path in others]

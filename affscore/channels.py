@@ -1,4 +1,4 @@
-"""The axis of the channels in each activation: tracked from the layer that computed them, never guessed.
+"""Finds the axis of the channels in each activation by tracking it from the layer that computed the channels.
 
 A *layout* labels each axis of a tensor with its content: samples of the batch, or possibly samples (``N``), channels of
 the last layer (``C``), positions that share that layer's weights (``.``), or a mixture (``?``).
@@ -33,7 +33,7 @@ __all__ = ["VIEWS", "Channels"]
 Axis = tuple[tuple[int, str], ...]
 Layout = tuple[Axis, ...]
 
-_LIBRARIES = ("aten", "torchvision")  # another library's operators are not understood
+_LIBRARIES = ("aten", "torchvision")  # the layouts of other libraries' operators are unknown
 _CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "deform_conv2d"}
 _CHANNEL_NORMS = {  # channels on axis 1
     "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
@@ -79,7 +79,7 @@ def _label(axis: Axis) -> str | None:
 def _sharing(axis: Axis, first: bool = False) -> Axis:
     """An axis of a layer's input after the layer: its entries share the layer's weights, even if they were channels.
 
-    Only the first axis may stay a mixture, whose rows need not be the samples.
+    Only the first axis may stay a mixture, since its rows need not be the samples.
     """
     if first and len(axis) == 1 and axis[0][1] == "?":
         return axis
@@ -129,7 +129,7 @@ def _agreed(layouts: Sequence[Layout], shape: Sequence[int]) -> Layout | None:
     for place, length in enumerate(shape):
         back = len(shape) - place
         axes = [layout[-back] for layout in labelled if back <= len(layout) and layout[-back]]
-        if len({tuple(n for n, _ in axis) for axis in axes}) == 1:  # factor by factor
+        if len({tuple(n for n, _ in axis) for axis in axes}) == 1:  # the factors can be compared one by one
             factors = [(of[0][0], _either({label for _, label in of})) for of in zip(*axes, strict=True)]
             result.append(_resized(tuple(factors), length))
         else:
@@ -175,7 +175,7 @@ class Channels:
         if tensor in self._layouts:
             layout = self._layouts[tensor]
             lengths = None if layout is None else tuple(math.prod(n for n, _ in axis) for axis in layout)
-            return layout if lengths == tuple(tensor.shape) else None  # its ``data`` was replaced
+            return layout if lengths == tuple(tensor.shape) else None  # otherwise its ``data`` was replaced
         if self.fixed(tensor) or not tensor.ndim:
             return None
         return _unlabelled(tensor.shape)
@@ -190,7 +190,7 @@ class Channels:
         what = f"its input of shape {tuple(tensor.shape)}"
         if [tensor.shape[d] for d in wide] == [self.tokens]:
             return None, f"axis {wide[0]} of {what} may hold channels or tokens; pass channel_axis"
-        if len(wide) < 2:  # a vector: nothing to average over
+        if len(wide) < 2:  # a vector, which has no axis to average over
             return (wide or [1])[0], ""
         if not candidates:
             return None, f"the axis of the channels in {what} is unknown; pass channel_axis"
@@ -202,7 +202,7 @@ class Channels:
         return {label for axis in (self.layout(tensor) or ())[:1] for _, label in axis}
 
     def samples_first(self, tensor: Tensor, batch: int) -> Tensor:
-        """The tensor with only samples on axis 0, if axis 0 mixes them with positions; a vector gets one channel."""
+        """The tensor, with only samples on axis 0 if axis 0 mixed them with positions; a vector gets one channel."""
         layout = self.layout(tensor)
         labels = [label for _, label in layout[0]] if layout else []
         if layout and len(labels) > 1 and labels.count("N") == 1 and (batch, "N") in layout[0]:
@@ -281,7 +281,7 @@ class Channels:
         name, args, operands = operator.name, operator.args, operator.inputs
         layouts = [layout for each in operands if (layout := self.layout(each)) is not None]
         if torch.Tag.nondeterministic_seeded in operator.func.tags and shape and not layouts:
-            return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # noise, not the samples
+            return (_axis(shape[0], "?"), *(_axis(length, ".") for length in shape[1:]))  # rows of noise, not samples
         if not operands or name in _UNKNOWN or operator.func.namespace not in _LIBRARIES:
             return None
         old = self.layout(operands[0])
@@ -332,7 +332,7 @@ class Channels:
             return _reshaped(old, shape)
         if name == "index" and sum(isinstance(index, Tensor) for index in args[1]) > 1:
             return None
-        if name == "unfold":  # windows along an axis, with the entries of each on a new last axis
+        if name == "unfold":  # windows along an axis; the entries of a window lie on a new last axis
             along, size = args[1] % len(old), args[2]
             old = (*old, _axis(size, _label(old[along]) or "."))
         elif name == "im2col":
@@ -348,7 +348,7 @@ class Channels:
         return tuple(axis for d, axis in enumerate(old) if d not in gone)
 
     def _product(self, a: Tensor, b: Tensor, shape: tuple[int, ...]) -> Layout | None:
-        """The layout of a matrix product: a weight's columns on the right, or rows on the left, are channels."""
+        """The layout of a matrix product; columns of a weight on the right, or rows on the left, are channels."""
         left, right = self.layout(a), self.layout(b)
         if left is None and not self.fixed(a) and self.fixed.learned(b):  # a linear layer written as a product
             left = _unlabelled(a.shape)
@@ -359,7 +359,7 @@ class Channels:
         columns = right[-1] if right else _axis(shape[-1], "C")
         if weight[0] and self.fixed.learned(a):
             rows, columns = _axis(shape[-2], "C"), _sharing(columns)
-        elif weight[0] and right:  # such as the adjacency matrix of a graph
+        elif weight[0] and right:  # for example, the adjacency matrix of a graph
             rows = _axis(shape[-2], _label(right[-2]) or ".")
         elif weight[1] and left and self.fixed(b) and not self.fixed.learned(b):
             columns = _axis(shape[-1], _label(left[-1]) or ".")
@@ -369,6 +369,6 @@ class Channels:
         if len(shape) == 3:
             firsts = [layout[0] for layout in (left, right) if layout and layout[0]] or [_axis(shape[0], ".")]
             first = max(firsts, key=lambda axis: "N" in str(axis))
-            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # separate weights, not one expanded
+            grouped = (weight[0] and a.stride(0)) or (weight[1] and b.stride(0))  # not one weight that was expanded
             ahead = (_axis(shape[0], "C") if grouped and "N" not in str(first) else first,)
         return (*ahead, rows, columns)

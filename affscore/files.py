@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Writes files completely or not at all."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['numbers.txt']
     """
     path = destination(path)
-    # A different name for every writer, and a short one: added to the file's own it could be too long.
+    # Every writer has a different name. It is short, because the file's name with an addition could be too long.
     temporary = path.with_name(f".{secrets.token_hex(16)}.part")
     try:
         yield temporary

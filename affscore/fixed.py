@@ -18,9 +18,9 @@ class Fixed:
     """The origins of the tensors of a pass that do not depend on the batch.
 
     A tensor is *fixed* if it is computed only from a network's parameters, buffers and other attributes. Fixed tensors
-    are *constant*, and so are tensors created without inputs (``arange``, ``zeros_like``) and not at random. The latter
-    are not fixed, because kernels outside the dispatcher write their results into such tensors. Once data is written
-    into a tensor, no tensor on its storage is constant.
+    are *constant*, and so are tensors created without inputs (``arange``, ``zeros_like``) and not at random. Tensors
+    created without inputs are not fixed, because kernels outside the dispatcher write their results into them. Once
+    data is written into a tensor, no tensor on its storage is constant.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -61,7 +61,7 @@ class Fixed:
         elif not random and (blank or all(map(self.constant, operator.inputs))):
             self._origins.update(dict.fromkeys(tensors_in([out]), "nothing"))
         elif operator.writes:
-            # From now on every tensor on this storage depends on the batch: one of them may be a view.
+            # From now on every tensor on this storage depends on the batch, since views share the storage.
             for result in filter(self.constant, tensors_in([out])):
                 self._written[storage_key(result)] = result.untyped_storage()
 

@@ -1,8 +1,8 @@
-"""Functions of one variable on a grid of numbers: element-wise operators that run on it, and known functions.
+"""Functions of one variable on a grid of numbers: element-wise operators that run on the grid, and known functions.
 
-A grid cannot stand for operands that hold more than one number, such as a slope for each channel or a threshold for
-each sample, nor for random operators: their functions are unknown. What happens beyond it is not noticed. The slope of
-a PReLU is learned, so it counts as unknown too.
+The grid cannot represent operands that hold more than one number, such as a slope for each channel or a threshold for
+each sample, or random operators: the functions of such operators are unknown. Differences beyond the grid go unnoticed.
+The slope of a PReLU is learned, so a PReLU counts as unknown as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from affscore.torch_internals import tree_map
 
 __all__ = ["GRID", "KNOWN", "known_name", "on_grid"]
 
-#: The functions of one variable, with their names, that others are compared with.
+#: The known functions of one variable, with their names; other functions are compared with these.
 KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
     ("silu", F.silu),
     ("quick_gelu", lambda x: x * torch.sigmoid(1.702 * x)),
@@ -41,16 +41,16 @@ KNOWN: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
 )
 _NEAR = slice(901)
 _LEARNED = ("prelu", "_prelu_kernel")  # a name should not depend on the value of their slope
-#: The grid: from -9 to 9 in steps of 0.02, and six numbers beyond.
+#: The grid: the numbers from -9 to 9 in steps of 0.02, and six numbers beyond this range.
 GRID = torch.cat([torch.linspace(-9, 9, 901), torch.tensor([-200.0, -40, -15, 15, 40, 200])]).to(torch.float64)
 
 
 def on_grid(
     operator: Operator, operands: Sequence[Tensor], filled: bool
 ) -> Callable[[Sequence[Tensor | None]], Tensor | None]:
-    """An operator as a function of the values of its operands on the grid; where unknown it returns None.
+    """An operator as a function of the values of its operands on the grid; if the result is unknown, it returns None.
 
-    Its other tensors have to hold one number each. With ``filled`` they may also hold more that are equal.
+    Each of the operator's other tensors has to hold one number. With ``filled`` it may also hold several equal numbers.
 
     >>> x = torch.ones(4, 3)
     >>> double = on_grid(Operator(torch.ops.aten.mul.Tensor, (x, torch.tensor(2.0)), {}), [x], filled=False)
@@ -94,7 +94,7 @@ def _number(x: Tensor, filled: bool) -> Tensor | None:
 def known_name(values: Tensor) -> str | None:
     """The known function with these values on the grid, up to a positive factor and a constant; None if there is none.
 
-    It is empty if the values themselves are affine with a positive slope.
+    The name is empty if the values are affine with a positive slope.
 
     >>> known_name(3 * GRID.clamp(min=0) - 1), known_name(2 * GRID), known_name(GRID.sin())
     ('relu', '', None)
@@ -110,6 +110,6 @@ def _affinely_equal(values: Tensor, known: Tensor) -> bool:
     """Whether ``values`` is ``a * known + b`` with a positive ``a``."""
     a = (values - values.mean()).dot(known - known.mean()) / (known - known.mean()).square().sum()
     rest = values - values.mean() - a * (known - known.mean())
-    # Far from 0 the values may be so large that they would hide a difference near it.
+    # Far from 0 the values may be so large that they would hide a difference near 0.
     parts = ((rest[part].abs().max(), values[part].abs().max()) for part in (_NEAR, slice(None)))
     return bool(a > 0) and bool(all(difference < 1e-6 * size for difference, size in parts))

@@ -17,8 +17,8 @@ PIECE = 1 << 16
 
 
 class Pooled(NamedTuple):
-    """A pooled tensor, the rounding of its channels, its fraction of zeros, whether padding was left out, and the
-    number of entries averaged in each value."""
+    """A pooled tensor, the size of rounding errors in its channels, its fraction of zeros, whether padding was left
+    out, and the number of entries averaged in each value."""
 
     values: Tensor
     rounding: Tensor
@@ -30,7 +30,7 @@ class Pooled(NamedTuple):
 def pooled(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, zeros: bool = False) -> Pooled | str:
     """Pool a tensor with its channels along ``axis`` (:func:`pool`), or return the reason why its tokens are unknown.
 
-    If ``zeros`` is True, zeros are counted. A ``mask`` does not apply to a vector, which has no tokens.
+    If ``zeros`` is True, count the zeros as well. A ``mask`` does not apply to a vector, which has no tokens.
 
     >>> pooled(torch.zeros(2, 3, 8), "spatial", axis=1, zeros=True).zeros.item()
     1.0
@@ -76,7 +76,7 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
     ``"tokens"`` (positions of all samples, channels). ``"trailing"`` averages over the last axis of 3-dimensional and
     the last two axes of 4-dimensional tensors, wherever the channels are, and flattens the rest.
 
-    ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` takes no mask. ``along`` is the
+    ``mask``, bool (n, tokens), is False for padding, which is ignored; ``"trailing"`` accepts no mask. ``along`` is the
     axis of the tokens (:func:`token_axis`), which a mask, ``"first"`` and ``"last"`` need; it is None for a vector.
     Averages are computed in float64 (in float32 on a device without float64), so that they are as exact as the
     activations; entries that are not averaged stay float64 or become float32.
@@ -95,7 +95,7 @@ def pool(tensor: Tensor, kind: str, axis: int, mask: Tensor | None = None, along
         return rows.to(wide, copy=True).reshape(-1, tensor.shape[axis])
     dims = _averaged(tensor, kind, axis)
     if not dims:
-        # Copied, because the next layer may overwrite the tensor in place.
+        # This is a copy, because the next layer may overwrite the tensor in place.
         return tensor.to(wide, copy=True).flatten(1)
     if along is None:
         return _mean(tensor, dims)
@@ -118,7 +118,7 @@ def _mean(tensor: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def _double(tensor: Tensor) -> torch.dtype:
-    """float64, or float32 on a device without it."""
+    """The dtype float64, or float32 on a device without float64."""
     return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
@@ -164,7 +164,7 @@ def rounding(
     if averaged and mask is not None and along is not None:
         tensor = _kept(tensor, mask, along)
     half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(entries_of(tensor, pooled, kind, mask, along))
-    # Four samples are enough for this root mean square, and faster than all.
+    # Four samples are enough for this root mean square, and are faster than all samples.
     entries, dims = (tensor[:: math.ceil(len(tensor) / 4)], _averaged(tensor, kind, axis)) if averaged else (pooled, [])
     norm = torch.linalg.vector_norm(entries, dim=[0, *dims], dtype=_double(tensor)).flatten()
     return half * norm / math.sqrt(entries.numel() / len(norm))

@@ -1,11 +1,12 @@
 """Non-linearity signatures: the affinity score of every activation call of a network, in execution order.
 
-:func:`affscore.signature` (:mod:`affscore.measuring`) measures one. This module has the result, and stores, loads and
-draws it. The book's first chapter teaches it.
+:func:`affscore.signature` (:mod:`affscore.measuring`) measures a signature. This module defines the result, and stores,
+loads and draws it. The book's first chapter explains signatures.
 
-The stored form is one JSON object: ``schema``, which is the string ``affscore.signature/1``, and under their names the
-attributes of :class:`Signature`. Of these ``companions`` is optional. Arrays are lists of rows with ``null`` for NaN,
-calls objects with the attributes of :class:`affscore.calls.Call`, and excluded calls have a name, a reason and a kind.
+The stored form is one JSON object: it has ``schema``, which is the string ``affscore.signature/1``, and the attributes
+of :class:`Signature` under their names. The attribute ``companions`` is optional. Arrays are lists of rows with
+``null`` for NaN, calls are objects with the attributes of :class:`affscore.calls.Call`, and excluded calls have a name,
+a reason and a kind.
 
 Reference: Bouniot et al., CVPR 2025, section 3.2 and section 4 (batches of 512, pooled features, Ledoit-Wolf).
 """
@@ -44,7 +45,7 @@ TOTAL = "unfinished_of"  # in the provenance of an unfinished signature: the tot
 class SignatureError(AffscoreError, ValueError):
     """A batch could not be scored. ``finished`` is the Signature of the batches before it, or None.
 
-    The book's chapter ``first_signature`` says what networks and batches are accepted.
+    The book's chapter ``first_signature`` says which networks and batches are accepted.
     """
 
     def __init__(self, message: str, finished: Signature | None = None) -> None:
@@ -56,7 +57,7 @@ class SignatureError(AffscoreError, ValueError):
 class BatchResult:
     """The result of one batch: its number ``index``, its ``size`` in samples, and its part of a :class:`Signature`.
 
-    ``scores``, and ``companions`` of each measure, are a float for each of the ``calls``, or NaN.
+    ``scores``, and the list of each measure in ``companions``, have a float for each of the ``calls``, or NaN.
     """
 
     index: int
@@ -71,7 +72,7 @@ class BatchResult:
 class Signature:
     """Scores of every activation call, with their provenance.
 
-    The book's chapter ``first_signature`` shows how to read one.
+    The book's chapter ``first_signature`` shows how to read a signature.
 
     Attributes
     ----------
@@ -159,7 +160,10 @@ class Signature:
 
     @property
     def dead(self) -> np.ndarray:
-        """Where a score is undefined: input or output varies by little more than rounding; bool, (batches, calls)."""
+        """Whether each score is undefined because input or output varies by little more than rounding errors.
+
+        The result is a bool array of shape (batches, calls).
+        """
         return np.isnan(self.scores)
 
     def _over_batches(self, statistic: Any, values: np.ndarray) -> np.ndarray:
@@ -170,7 +174,7 @@ class Signature:
 
     @property
     def mean(self) -> np.ndarray:
-        """Mean over the batches in which the call is alive, shape (calls,); NaN where it never is."""
+        """Mean over the batches in which the call is alive, shape (calls,); NaN for a call that is never alive."""
         return self._over_batches(np.nanmean, self.scores)
 
     @property
@@ -187,7 +191,7 @@ class Signature:
         return iter(self.calls)
 
     def __getitem__(self, pattern: str) -> Signature:
-        """The part of the signature whose calls' names match a pattern, as in :class:`affscore.settings.Settings`.
+        """The signature of the calls whose names match a pattern, as in :class:`affscore.settings.Settings`.
 
         Raises
         ------
@@ -209,7 +213,7 @@ class Signature:
         chosen = [i for i, call in enumerate(self.calls) if matches(call.name)]
         if not chosen:
             some = ", ".join(call.name for call in self.calls[:3])
-            raise KeyError(f"{pattern!r} matches the name of no call; among them are {some}.")
+            raise KeyError(f"{pattern!r} matches the name of no call; the names include {some}.")
         return replace(
             self,
             calls=[self.calls[i] for i in chosen],
@@ -221,7 +225,7 @@ class Signature:
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each call: its attributes, the mean ``score`` and the ``std`` over the batches.
 
-        The mean of each companion measure is under its name. NaN where a value is undefined.
+        The mean of each companion measure is under its name. Undefined values are NaN.
 
         >>> made = Call("0:relu[0]", "0", "relu", 0, False, (8,), 1)
         >>> row = Signature([made], [[0.5], [0.7]], batch_sizes=[64, 64]).rows()[0]
@@ -270,7 +274,7 @@ class Signature:
     def table(self, digits: int = 2) -> str:
         """The signature as text: mean score (and std over batches), name and input shape of each call.
 
-        Where the linear twins were measured, their mean scores stand beside.
+        If the linear twins were measured, their mean scores are in another column.
         """
         width = max([len(call.name) for call in self.calls] + [4])
         many, twins = len(self.scores) > 1, "twin" in self.companions
@@ -287,9 +291,9 @@ class Signature:
     def plot(self, ax: Axes | None = None, *, twin: bool = False, **options: Any) -> Axes:
         """Draw the mean score of each call in execution order, with a band of one standard deviation over batches.
 
-        Gates are open squares, dead calls crosses at 0. With ``twin`` a dashed line shows the mean scores of the linear
-        twins, which need the companion measure of that name. ``options`` style the line. Returns the matplotlib axes;
-        raises ImportError if matplotlib is not installed, and ValueError if the twins were not measured.
+        Gates are open squares, and dead calls are crosses at 0. With ``twin`` a dashed line shows the mean scores of
+        the linear twins, which need the companion measure ``twin``. ``options`` style the line. Returns the matplotlib
+        axes; raises ImportError if matplotlib is not installed, and ValueError if the twins were not measured.
         """
         if twin and "twin" not in self.companions:
             raise ValueError("twin is True, but the twins were not measured; measure with companions=['twin'].")
@@ -302,7 +306,7 @@ class Signature:
         return draw_signature(ax, self.mean, self.std, gate, twins, options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the signature as JSON: the whole file or nothing."""
+        """Write the signature as JSON, either the whole file or nothing."""
         content = {
             "schema": SCHEMA,
             "pool": self.pool,
@@ -347,7 +351,7 @@ def read_signature(path: str | os.PathLike[str]) -> Signature:
         raise ValueError(
             f"{path} is not complete JSON (line {error.lineno}: {error.msg}); was it cut off while being written?"
         ) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, lists in lists
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number with thousands of digits, too deep nesting
         raise ValueError(f"{path} is not a valid signature: {str(error).rstrip('.')}.") from error
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:

@@ -1,4 +1,4 @@
-"""Checks of a signature's parts, and of its stored form, for :mod:`affscore.signatures`."""
+"""Checks the parts and the stored form of a signature, for :mod:`affscore.signatures`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_that(condition: bool, sentence: str) -> None:
 
 
 def no_constant(name: str) -> None:
-    """Raise ValueError, for the JSON reader: its constants are NaN and infinities."""
+    """Raise ValueError for a constant that Python's JSON reader accepts: NaN and infinities."""
     raise ValueError(f"it holds {name}, which is not JSON.")
 
 

@@ -1,7 +1,7 @@
 """All private interfaces of PyTorch that the package uses, in one place, because another version may break them.
 
-Tested with version :data:`TESTED`; older and newer versions usually work. If something is missing, ``import affscore``
-fails with a sentence that names it.
+The package is tested with version :data:`TESTED`; older and newer versions usually work. If an interface is missing,
+``import affscore`` fails with a sentence that names it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ try:
     from torch.utils._pytree import tree_leaves, tree_map
     from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
-    _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # the key of operators that are composed of others
+    _PARTS = torch._C.DispatchKey.CompositeImplicitAutograd  # the key of operators composed of other operators
     _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     _graph_task = torch._C._current_graph_task_id
     _operator, _tensor = torch.ops.aten.relu.default, torch.empty(0)
@@ -36,8 +36,8 @@ try:
     _NESTING = {name: getattr(_vmap, name) for name in ("_vmap_increment_nesting", "_vmap_decrement_nesting")}
 except (ImportError, AttributeError) as error:
     raise ImportError(
-        f"affscore was tested with PyTorch {TESTED}, and {torch.__version__} lacks something that it needs ({error}); "
-        "install the version tested, or a newer affscore."
+        f"affscore was tested with PyTorch {TESTED}; version {torch.__version__} lacks something it needs ({error}). "
+        f"Install PyTorch {TESTED}, or a newer affscore."
     ) from error
 
 
@@ -47,12 +47,12 @@ def schema(func: Any) -> Any:
 
 
 def storage_key(tensor: Tensor) -> int:
-    """A number that tensors have in common if they share memory, valid while the memory is in use."""
+    """A number that is equal for tensors that share memory, and valid while the memory is in use."""
     return tensor.untyped_storage()._cdata
 
 
 def version(tensor: Tensor) -> int:
-    """How often a tensor was written to; 0 for inference tensors, which do not count."""
+    """How often a tensor was written to; 0 for inference tensors, which do not count writes."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -67,7 +67,7 @@ def in_backward() -> bool:
 
 
 def made_of_parts(func: Any) -> bool:
-    """Whether an operator is composed of others; only inference mode shows it in one piece."""
+    """Whether an operator is composed of other operators; only inference mode dispatches it as a whole."""
     return bool(_has_kernel(func.name(), _PARTS))
 
 

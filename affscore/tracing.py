@@ -1,8 +1,8 @@
 """Record every activation call of a network without changing its output.
 
 The chapter on the first signature explains the idea. A dispatch mode intercepts each operator just before its kernel
-runs, below modules, functionals, tensor methods and autograd. An activation's input is pooled before the call (which
-may overwrite it), the call itself runs unchanged, and its output is pooled after it. Only pooled tensors are kept.
+runs, below modules, functionals, tensor methods and autograd. The mode pools an activation's input before the call,
+which may overwrite the input, runs the call unchanged, and pools the output. It keeps only pooled tensors.
 Tracing at a higher level fails: hooks on modules miss functional calls, and torch-function modes switch off the
 fused attention kernels and so change the outputs of vision transformers.
 
@@ -11,16 +11,18 @@ fused attention kernels and so change the outputs of vision transformers.
 Some calls are recorded but not scored, and are listed as excluded with the reason: calls whose input depends only on
 parameters and buffers (Swin v2's tables of position biases), calls on tensors whose first axis is not the batch (time
 steps first), and fused kernels whose name reveals an activation (LSTMs). If the first axis holds the positions of all
-samples (flattened tokens, a batch folded into patches), it is unfolded.
+samples (flattened tokens, a batch folded into patches), the trace unfolds it.
 
-Other calls are undecided: their channels cannot be distinguished from positions (:mod:`affscore.channels`) and
-``channel_axis`` does not name the axis; their padding cannot be distinguished from tokens; their rows are a selection
-of the samples or independent of them, even if there are as many rows as samples (experts, edges of a graph, noise);
-``torch.vmap`` runs them; or they are chains of arithmetic whose start was overwritten (:mod:`affscore.chains`).
+Other calls are undecided, for one of these reasons: their channels cannot be distinguished from positions
+(:mod:`affscore.channels`) and ``channel_axis`` does not name the axis; their padding cannot be distinguished from
+tokens; their rows are a selection of the samples or independent of them, even if there are as many rows as samples
+(experts, edges of a graph, noise); ``torch.vmap`` runs them; or they are chains of arithmetic whose start was
+overwritten (:mod:`affscore.chains`).
 
 Activations inside another library's fused kernels go undetected unless the kernel's name gives them away, and so do
 calls on other threads and in other processes. During the trace, a function compiled with ``torch.compile`` runs
-uncompiled, and ``nn.TransformerEncoderLayer`` without its fused kernel, so their outputs may differ in the last bits.
+uncompiled, and ``nn.TransformerEncoderLayer`` runs without its fused kernel, so their outputs may differ in the last
+bits.
 Compiled, scripted and exported modules are refused.
 """
 
@@ -96,7 +98,7 @@ class _Record(NamedTuple):
 
 
 class _Watcher(TorchDispatchMode):
-    """Tracks every operator; at the end :meth:`result` names the calls."""
+    """Tracks every operator; after the pass :meth:`result` names the calls."""
 
     def __init__(
         self, path: list[str], fixed: Fixed, batch: int, kind: str, sparsity: bool, axes: Mapping[str, int],
@@ -106,7 +108,7 @@ class _Watcher(TorchDispatchMode):
         self.path, self.fixed, self.batch = path, fixed, batch
         self.kind, self.sparsity, self.axes = kind, sparsity, axes
         self.pattern, self.chosen = chosen, name_pattern(chosen) if chosen else None
-        self.inside = re.split(r"[*?:]", chosen or "")[0]  # the prefix of the paths of their modules
+        self.inside = re.split(r"[*?:]", chosen or "")[0]  # the paths of the chosen calls' modules begin with this
         self.mask, self.unmasked = mask, WeakTensorKeyDictionary(dict.fromkeys(unmasked, True))
         self.tokens = int(mask.sum()) if mask is not None and sparsity else 0
         self.channels = Channels(fixed, None if mask is None else mask.shape[1])
@@ -120,7 +122,7 @@ class _Watcher(TorchDispatchMode):
             return func(*args, **kwargs)
         operator = Operator(func, args, kwargs)
         dense = all_dense(operator.inputs)
-        whole = not dense or packet in ACTIVATIONS or packet is aten.linear  # do not split it
+        whole = not dense or packet in ACTIVATIONS or packet is aten.linear  # do not split such an operator
         if not whole and made_of_parts(func):
             with self:
                 return in_parts(func, args, kwargs)
@@ -294,17 +296,17 @@ def trace(
     pool, channel_axis, calls
         As in :class:`affscore.settings.Settings`.
     sparsity
-        Count the zeros of every input and output as well; see :func:`affscore.pooling.sparsity`.
+        Whether to count the zeros of every input and output as well; see :func:`affscore.pooling.sparsity`.
     mask
         bool (batch, tokens), False for padding. In each activation, masked positions along the only axis of that
         length are ignored. A vector has no such axis; other shapes are undecided.
     unmasked
-        Inputs with tokens of their own, such as a decoder's. The mask does not apply to tensors computed from them.
+        Inputs with other tokens, such as a decoder's. The mask does not apply to tensors computed from these inputs.
 
     Yields
     ------
     Trace
-        Filled when the block ends without an error.
+        The record of the calls, which is filled when the block ends without an error.
 
     Examples
     --------
@@ -322,7 +324,7 @@ def trace(
     path, result, thread = [""], Trace(), threading.get_ident()
     watcher = _Watcher(path, Fixed(model), batch, pool, sparsity, channel_axis or {}, calls, mask, unmasked)
 
-    # The hooks are global, since a hook on a module would switch off its fused kernels. Other threads call them too.
+    # The hooks are global, since a hook on a module would switch off its fused kernels. Other threads call them, too.
     def enter(module: nn.Module, _: Any) -> None:
         if threading.get_ident() == thread:
             path.append(names.get(id(module), path[-1]))

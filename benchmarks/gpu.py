@@ -1,23 +1,23 @@
-"""What only a machine with a GPU can tell, in twelve minutes, what matters most first.
+"""Measures in twelve minutes what only a machine with a GPU can show; the most important steps come first.
 
     python benchmarks/gpu.py                              # on a machine with an NVIDIA GPU; results in benchmarks/gpu
     python benchmarks/gpu.py --only agreement signatures  # a few of the steps
     python benchmarks/gpu.py --small --device cpu --results FOLDER   # a trial of everything, anywhere, two minutes
 
-Each step is a process of its own with so many seconds. It writes what it has found so far to RESULTS/STEP.json, with
-the card and the versions; one that fails or runs out of time leaves what it has and the reason, and the next begins.
+Each step is a separate process with a time limit. It writes its findings so far to RESULTS/STEP.json, with the card and
+the versions. A step that fails or runs out of time leaves its findings and the reason, and the next step begins.
 
-1.  ``agreement``: the calls of real networks, scored by the device (:mod:`affscore.stacked`) and by the processor.
-2.  ``signatures``: signatures beside the bare forward pass, with today's scores and with the device's, in turns. Both
-    steps together say whether :data:`affscore.score_queue.STACKED` may name the card: if all scores agree and all
-    signatures are faster.
-3.  ``tests``: the GPU tests and three notebooks, the part of ``make gpu`` that fits.
-4.  ``cost``: a batch of every network of the full run, scored by the device: the record that the cost page reads.
-5.  ``myrtle``, ``resnet20``: trainings at the published width, then the chapters' studies of them, as far as they get.
+1.  ``agreement``: the calls of real networks, scored on the device (:mod:`affscore.stacked`) and on the CPU.
+2.  ``signatures``: the bare forward pass and signatures, with today's scores and with the device's scores, in turns.
+    The first two steps decide whether :data:`affscore.score_queue.STACKED` may name the card: all scores must agree and
+    all signatures must be faster.
+3.  ``tests``: the GPU tests and three notebooks, which is the part of ``make gpu`` that fits into the time.
+4.  ``cost``: a batch of every network of the full run, scored on the device: the record that the cost page reads.
+5.  ``myrtle``, ``resnet20``: trainings at the published width, then the chapters' studies of them, as time allows.
 6.  ``resnet18``: two trained ResNet18, stitched at every layer.
-7.  ``vit``: a vision transformer of twelve layers on patches of 4 x 4, trained, with its signature.
+7.  ``vit``: a trained vision transformer of twelve layers on patches of 4 x 4, with its signature.
 
-Trainings are on Fashion-MNIST. Weights and studies are in RESULTS/work.
+All trainings use Fashion-MNIST. Weights and studies are in RESULTS/work.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "book" / "data"
 NETWORKS = ("resnet50", "vit_b_16", "efficientnet_b0", "densenet121", "vgg16")
 NOTEBOOKS = ("relu_1d", "first_signature", "transformers")
-#: Adds a finding to the step's file.
+#: A function that adds a finding to the step's file.
 Record = Callable[[dict[str, Any]], None]
 
 
@@ -73,7 +73,7 @@ Record = Callable[[dict[str, Any]], None]
 
 
 def networks(asked: argparse.Namespace) -> Iterator[tuple[str, nn.Module, Tensor]]:
-    """Networks with random weights on the device, and a batch for each: photographs, or noise where they are not."""
+    """Networks with random weights on the device, each with a batch of photographs, or of noise if there are none."""
     for name in ("resnet18",) if asked.small else NETWORKS:
         network = load_model(name, weights="random")
         if asked.small:
@@ -81,20 +81,20 @@ def networks(asked: argparse.Namespace) -> Iterator[tuple[str, nn.Module, Tensor
         else:
             try:
                 batch = load_dataset("photographs", preprocess=network.preprocess, batch_size=512)[0]
-            except ImportError:  # they come with scikit-image and others
+            except ImportError:  # the photographs come with scikit-image and other packages
                 batch = torch.randn(512, 3, 224, 224)
         yield name, network.model.to(asked.device).eval(), batch.to(asked.device)
 
 
 def synchronised(device: torch.device) -> float:
-    """The clock, when the device has done all that it was given."""
+    """The time when the device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
 
 
 def by_device(observations: list[Observation], device: torch.device) -> tuple[np.ndarray, float]:
-    """The scores of all calls, those of a shape together, NaN where the processor should score; and the seconds."""
+    """The scores of all calls, with equal shapes scored together and NaN for calls left to the CPU; and the seconds."""
     alike, scores = defaultdict(list), np.full(len(observations), np.nan)
     for i, each in enumerate(observations):
         alike[each.before.shape].append(i)
@@ -108,7 +108,7 @@ def by_device(observations: list[Observation], device: torch.device) -> tuple[np
 
 
 def by_processor(observations: list[Observation]) -> tuple[np.ndarray, float]:
-    """The same by the processor, as many calls at a time as it has cores."""
+    """The scores of all calls from the CPU, which scores one call on each core at a time; and the seconds."""
 
     def score(each: Observation) -> float:
         values = [value.cpu() for value in (each.before, each.after, *each.rounding)]
@@ -198,7 +198,7 @@ def tests(asked: argparse.Namespace, record: Record) -> None:
         lines = (ended.stdout.strip() or ended.stderr.strip()).splitlines()[-3:]
         seconds = time.perf_counter() - start
         record({"what": command[-1], "status": ended.returncode, "lines": lines, "seconds": seconds})
-        if ended.returncode not in (0, 5 if asked.small else 0):  # 5: without a GPU its tests are left out
+        if ended.returncode not in (0, 5 if asked.small else 0):  # 5: no test ran, for lack of a GPU
             wrong.append(command[-1])
     if wrong:
         raise RuntimeError(f"pytest failed for {', '.join(wrong)}.")
@@ -215,7 +215,7 @@ def data_of(asked: argparse.Namespace, colour: bool = False) -> ImageData:
 def trained(
     asked: argparse.Namespace, record: Record, data: ImageData, name: str, build: Callable[[], nn.Module], epochs: int
 ) -> nn.Module:
-    """A network NAME_SEED, trained with that seed."""
+    """The network NAME_SEED, trained with that seed."""
     seed, start = int(name.rpartition("_")[2]), time.perf_counter()
     torch.manual_seed(seed)
     network = build().to(asked.device)
@@ -233,7 +233,7 @@ def stored_pair(
     width: int,
     epochs: int,
 ) -> list[Path]:
-    """Two trained networks, as the chapters' scripts read them; their paths without the ending."""
+    """The paths, without the ending, of two trained networks in the form that the chapters' scripts read."""
     data, paths = data_of(asked), []
     for seed in (0, 1):
         name = f"{architecture}_{seed}"
@@ -246,7 +246,7 @@ def stored_pair(
 
 
 def script(record: Record, path: str, *given: object) -> None:
-    """Run a chapter's script, which stores what it has found as it goes."""
+    """Run a chapter's script, which stores its findings during the run."""
     start = time.perf_counter()
     ended = subprocess.run(
         [sys.executable, str(DATA / path), *map(str, given)], cwd=ROOT, capture_output=True, text=True
@@ -306,7 +306,7 @@ def vit(asked: argparse.Namespace, record: Record) -> None:
 
 # ------------------------------------------------------------------------------------------- the machinery
 
-#: What each step does, and the seconds that it gets.
+#: The function of each step, and its time limit in seconds.
 STEPS: dict[str, tuple[Callable[[argparse.Namespace, Record], None], int]] = {
     "agreement": (agreement, 90),
     "signatures": (signatures, 150),
@@ -325,7 +325,7 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def run_step(name: str, asked: argparse.Namespace) -> None:
-    """A step in this process; its file tells after every finding how far it is."""
+    """Run a step in this process; after every finding its file shows the progress."""
     card = device_name(asked.device)
     about: dict[str, Any] = {"step": name, "card": card, "cores": os.cpu_count(), "small": asked.small, **versions()}
     path, start = asked.results / f"{name}.json", time.perf_counter()
@@ -350,7 +350,7 @@ def run_step(name: str, asked: argparse.Namespace) -> None:
 
 
 def in_time(command: list[str], seconds: float) -> str:
-    """Run a process and what it starts for so many seconds; "" or the sentence that says how it ended instead."""
+    """Run a process and its children within a time limit; returns "", or a sentence that says how it failed."""
     child = subprocess.Popen(command, start_new_session=True)
     try:
         status = child.wait(seconds)
@@ -377,7 +377,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> int:
-    """The number of steps that did not end well."""
+    """Run the steps; returns the number of steps that failed."""
     asked = arguments(given)
     if asked.step:
         run_step(asked.step, asked)

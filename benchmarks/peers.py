@@ -1,25 +1,26 @@
-"""Signatures of networks that nobody here wrote, beside an independent recorder of what ran in them.
+"""Compares signatures of networks from other projects with an independent recorder of the operators that ran in them.
 
-    python benchmarks/peers.py --install peers                     # once: their packages, from the index, into a folder
+    python benchmarks/peers.py --install peers                     # once: install their packages into a folder
     python benchmarks/peers.py --packages peers                    # all suites, about 350 networks, half an hour
     python benchmarks/peers.py --packages peers --suites timm transformers
-    python benchmarks/peers.py --table                             # only print what was measured so far
+    python benchmarks/peers.py --table                             # only print the measurements so far
 
-Each network has random weights and a few small samples, and runs three times: alone, beside the recorder, and under
-``affscore.signature``. The recorder is a dispatch mode of its own; it counts the activation operators of PyTorch by the
-innermost module. Networks that were measured are kept, one line each, in the file of ``--out``: a run that was stopped
-goes on there. A network that cannot be built or fed, that takes too long or that is refused is a result as well.
+Each network has random weights and a few small samples, and runs three times: alone, under the recorder, and under
+``affscore.signature``. The recorder is a separate dispatch mode, which counts the activation operators of PyTorch by
+the innermost module. The file of ``--out`` keeps one line for each measured network, and a run that was stopped
+continues there. A network that cannot be built or fed, that takes too long or that is refused is a result as well.
 
-Printed is a row a suite: networks tried, and how many ran; operators that the recorder saw; calls scored and excluded;
-networks whose output, or whose state (weights, buffers, training modes, numbers of hooks, random numbers), does not
-equal that without the library; and operators that no call covers (``missing``), or only a call of a module that is not
-around them (``unclear``). An activation that is spelled out in several operators is one call, which covers them all.
-Below the table are the networks behind these numbers, the refusals, what failed without the library, and the functions
-of scored calls that are no operator of the registry, each with an example.
+The script prints a row for each suite. It has the number of networks tried and the number that ran; the operators that
+the recorder saw; the calls scored and excluded; the networks whose output or state (weights, buffers, training modes,
+numbers of hooks, random numbers) differs from that without the library; and the operators that no call covers
+(``missing``), or that only a call of a module that does not contain them covers (``unclear``). An activation that
+consists of several operators is one call, which covers all of them. Below the table are the networks with such
+differences, the refusals, the failures without the library, and the functions of scored calls that are not operators of
+the registry, each with an example.
 
-timm, torchvision and transformers are the project's own requirements. captum, diffusers, EfficientNet-PyTorch,
-segmentation-models-pytorch and vit-pytorch come from the index. The test networks of torchlens and of
-torchinfo, and those of fvcore, are not in their source distributions, so these are left out.
+timm, torchvision and transformers are requirements of this project. captum, diffusers, EfficientNet-PyTorch,
+segmentation-models-pytorch and vit-pytorch come from the package index. The source distributions of torchlens,
+torchinfo and fvcore do not contain their test networks, so these packages are left out.
 """
 
 import argparse
@@ -51,17 +52,17 @@ from torch.utils._pytree import tree_leaves
 
 import affscore
 
-#: Bytes that a network may take.
+#: The number of bytes that a network may take.
 MEMORY = 12 * 2**30
 PACKAGES = ["captum", "diffusers", "efficientnet-pytorch", "segmentation-models-pytorch", "vit-pytorch", "einops"]
-#: Operators of PyTorch that count, without the suffix of their in-place and low-level variants.
+#: The operators of PyTorch that count, without the suffix of their in-place and low-level variants.
 OPERATORS = [
     "relu", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "hardswish",
     "hardsigmoid", "sigmoid", "tanh", "softplus", "log_sigmoid", "prelu", "rrelu", "threshold", "hardshrink",
     "softshrink",
 ]  # fmt: skip
 VARIANTS = {"_prelu_kernel": "prelu", "log_sigmoid_forward": "log_sigmoid", "rrelu_with_noise": "rrelu"}
-#: The operators in which networks write a function; a function of another name covers the operator of its own name.
+#: The operators of which networks compose a function; other functions cover the operator with the same name.
 WRITTEN_IN = {
     "relu6": ["relu6", "hardtanh"], "selu": ["selu", "elu"], "celu": ["celu", "elu"], "logsigmoid": ["log_sigmoid"],
     "silu": ["silu", "sigmoid", "tanh"], "quick_gelu": ["sigmoid"], "gelu": ["gelu", "tanh"], "relu_squared": ["relu"],
@@ -69,7 +70,7 @@ WRITTEN_IN = {
     "hardsigmoid": ["hardsigmoid", "hardtanh", "relu6"], "tanhshrink": ["tanh"], "leaky_relu": ["leaky_relu", "relu"],
 }  # fmt: skip
 
-Network = tuple[nn.Module, Any]  # with its input: a tensor, or tensors by the names of arguments
+Network = tuple[nn.Module, Any]  # a network and its input: a tensor, or tensors by the names of arguments
 Suite = Iterator[tuple[str, Callable[[], Network]]]
 
 
@@ -81,7 +82,7 @@ def image(size: int = 64, n: int = 8) -> Tensor:
 
 
 def timm_suite() -> Suite:
-    """The network of each module whose name promises the smallest."""
+    """The network of each module whose name suggests the smallest size."""
     import timm
 
     small = [
@@ -128,7 +129,7 @@ def torchvision_suite() -> Suite:
 
 
 def transformers_suite() -> Suite:
-    """A tiny network of each type. A generic setting counts where the type's configuration has it."""
+    """A tiny network of each type. A generic setting is used if the configuration of the type has it."""
     import transformers
 
     text = [
@@ -197,7 +198,7 @@ def transformers_suite() -> Suite:
 
 
 def captum_suite() -> Suite:
-    """Every class of its helpers that needs no argument, with the first input that it takes."""
+    """Every class of captum's helpers that needs no argument, with the first input that the class accepts."""
     models = importlib.import_module("captum.testing.helpers.basic_models")
     shapes = [(8, 3), (8, 2), (8, 1), (8, 10), (8, 4), (8, 1, 10, 10), (8, 1, 4, 4), (8, 10, 3), (8, 3, 16, 16)]
     for name, kind in inspect.getmembers(models, inspect.isclass):
@@ -219,13 +220,13 @@ def captum_suite() -> Suite:
                         except Exception:
                             continue
                     return kind(), given
-            raise ValueError("no input was found that the network takes")
+            raise ValueError("the network accepts none of the inputs")
 
         yield name, build
 
 
 def vit_pytorch_suite() -> Suite:
-    """In each module the class of its name, with small settings for the arguments that it has."""
+    """For each module the class with the module's name, with small settings for its arguments."""
     package = importlib.import_module("vit_pytorch")
     small: dict[str, Any] = {
         "image_size": 64, "patch_size": 16, "num_classes": 10, "dim": 64, "depth": 2, "heads": 4, "mlp_dim": 128,
@@ -253,7 +254,7 @@ def vit_pytorch_suite() -> Suite:
 
 
 def other_suite() -> Suite:
-    """segmentation-models-pytorch, EfficientNet-PyTorch and diffusers."""
+    """Networks of segmentation-models-pytorch, EfficientNet-PyTorch and diffusers."""
     for name in [
         "unet", "unetplusplus", "manet", "linknet", "fpn", "pspnet", "deeplabv3", "deeplabv3plus", "pan", "upernet",
         "segformer", "dpt",
@@ -314,7 +315,7 @@ SUITES: dict[str, Callable[[], Suite]] = {
 
 @contextmanager
 def watched(model: nn.Module, outputs: list[Any]) -> Iterator[list[str]]:
-    """The path of the module that runs; ``outputs`` gets what the network returned."""
+    """Yield the path to the module that is running; ``outputs`` gets the outputs of the network."""
     names: dict[int, str] = {}
     for name, module in model.named_modules():
         names.setdefault(id(module), name)
@@ -370,7 +371,7 @@ def run(model: nn.Module, inputs: Any) -> None:
 
 
 def measure(build: Callable[[], Network]) -> dict[str, Any]:
-    """What one network gave."""
+    """The result of one network."""
     found: dict[str, Any] = {}
     try:
         torch.manual_seed(0)
@@ -423,7 +424,7 @@ def parts_of(name: str) -> tuple[str, str, list[str]]:
 
 
 def uncovered(row: dict[str, Any]) -> dict[str, list[str]]:
-    """The operators that the recorder saw and that no call covers, or only one of a module that is not around them."""
+    """The operators from the recorder that no call covers, or that only a call of a module without them covers."""
     room: list[tuple[str, Counter[str]]] = []
     for name, *_ in [*row["scored"], *row["excluded"]]:
         module, _, inside = parts_of(name)
@@ -499,20 +500,20 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Signatures of networks that nobody here wrote.")
-    parser.add_argument("--install", metavar="FOLDER", help="install the packages into this folder, and no more")
-    parser.add_argument("--packages", metavar="FOLDER", help="the folder that they were installed into")
+    parser = argparse.ArgumentParser(description="Signatures of networks from other projects.")
+    parser.add_argument("--install", metavar="FOLDER", help="only install the packages into this folder")
+    parser.add_argument("--packages", metavar="FOLDER", help="the folder into which the packages were installed")
     parser.add_argument("--suites", nargs="+", default=list(SUITES), choices=list(SUITES))
     parser.add_argument("--out", type=Path, default=Path("peers.jsonl"))
-    parser.add_argument("--seconds", type=int, default=60, help="at most, for each network")
-    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--seconds", type=int, default=60, help="time limit for each network")
+    parser.add_argument("--table", action="store_true", help="only print the measurements in the file")
     options = parser.parse_args()
     if options.install:
         pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", options.install]
         subprocess.check_call([*pip, *PACKAGES])
         return
     if options.packages:
-        sys.path.append(options.packages)  # behind the project's own packages
+        sys.path.append(options.packages)  # after the packages of this project
     warnings.simplefilter("ignore")
     rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     done = {(row["suite"], row["name"]) for row in rows}

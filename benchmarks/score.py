@@ -1,16 +1,17 @@
 """Time ``affscore.affinity_score`` against the scikit-learn + POT route, side by side, on one thread.
 
-    python benchmarks/score.py                 # n = 512, d = 64 ... 4096; the last takes minutes for the peer
+    python benchmarks/score.py                 # n = 512, d = 64 ... 4096; the peer takes minutes for the last d
     python benchmarks/score.py --d 1024 2048
 
-The peer is what one writes with the standard libraries: scikit-learn's LedoitWolf for both covariances, POT's
+The peer is an implementation with the standard libraries: scikit-learn's LedoitWolf for both covariances, POT's
 ``bures_wasserstein_mapping`` for the affine map and ``emd2`` for the exact transport cost. Both sides get the same
-float64 arrays; the difference of the two scores is printed beside the ratio of the times.
+float64 arrays; the output has the difference of the two scores and the ratio of the times.
 
-What no score can do without is timed too, with the same torch: the products of each cloud with itself, a symmetric
-eigenproblem of size min(d, 2 n) with shrinkage and min(d, n) without, the products of all images with all outputs, and
-the assignment. "of it" is the time of the score in units of their sum. These are processor times, for which other work
-on the machine counts less; the peer's ratio is of wall times. Arrays are the same numbers without torch.
+The script also times the operations that every score needs, with the same torch: the products of each cloud with
+itself, a symmetric eigenproblem of size min(d, 2 n) with shrinkage and min(d, n) without, the products of all images
+with all outputs, and the assignment. "of it" is the time of the score divided by the sum of their times. These are CPU
+times, which depend less on other work on the machine; the ratio to the peer is of wall times. "Arrays" are the same
+numbers without torch.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def peer_score(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def activations(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Correlated inputs with a decaying spectrum, as networks have, and their ReLU."""
+    """Correlated inputs with a decaying spectrum, as in networks, and their ReLU."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
     x = np.ascontiguousarray(x @ np.linalg.qr(rng.normal(size=(d, d)))[0])
@@ -58,7 +59,7 @@ def seconds(function: Callable[[np.ndarray, np.ndarray], object], x: np.ndarray,
 
 
 def processor_times(functions: list[Callable[[], object]], repeats: int) -> list[float]:
-    """The median of each, in turns."""
+    """The median time of each function; the functions take turns."""
     table = []
     for _ in range(repeats + 1):
         row = []
@@ -67,11 +68,11 @@ def processor_times(functions: list[Callable[[], object]], repeats: int) -> list
             function()
             row.append(time.process_time() - start)
         table.append(row)
-    return np.median(table[1:], axis=0).tolist()  # the first warms up
+    return np.median(table[1:], axis=0).tolist()  # the first round is a warm-up
 
 
 def unavoidable(x: np.ndarray, y: np.ndarray, covariance: str) -> list[Callable[[], object]]:
-    """What every score of these clouds has to compute, whatever the algorithm."""
+    """The operations that every score of these clouds needs, whatever the algorithm."""
     n, d = x.shape
     size = min(d, 2 * n if covariance == "ledoit_wolf" else n)
     matrix = torch.from_numpy(np.cov(np.random.default_rng(0).normal(size=(size, 2 * size))))
@@ -90,8 +91,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The affinity score against scikit-learn + POT.")
     parser.add_argument("--n", type=int, default=512, help="samples (default 512)")
     parser.add_argument("--d", type=int, nargs="+", default=[64, 256, 512, 1024, 2048, 4096], help="dimensions")
-    parser.add_argument("--no-peer", action="store_true", help="time only the score and what it needs")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of affscore; its median counts (default 5)")
+    parser.add_argument("--no-peer", action="store_true", help="time only the score and the operations it needs")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of affscore; the median counts (default 5)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(f"n = {arguments.n}, one thread, torch {torch.__version__}, numpy {np.__version__}, POT {ot.__version__}")

@@ -1,17 +1,17 @@
-"""What a signature costs beside the bare forward pass, in time and in memory.
+"""Measures the time and the memory of a signature, compared with the bare forward pass.
 
     python benchmarks/signature.py                              # on the CPU: EfficientNet-Lites and resnet18
     python benchmarks/signature.py --device cuda                # the paper's networks, batches of 512
     python benchmarks/signature.py --models resnet18 --batch-size 64 --repeats 9
-    python benchmarks/signature.py --models resnet50 --batch-size 64 --calls "layer4.*"    # a stage beside the whole
+    python benchmarks/signature.py --models resnet50 --batch-size 64 --calls "layer4.*"    # also one stage
 
-The named peer is the network itself: ``model(batch)`` under ``no_grad`` for the same batches, already decoded. Three
-sides take turns: the network, its signature with scores alone, and with all companion measures. So a machine whose
-speed drifts treats them alike. Printed are medians of wall time with images per second, and the medians over the rounds
-of the ratios to the network, for wall time and for processor time. Processor time is the better guide on a machine that
-has other work. Weights are random except for the EfficientNet-Lites; the time hardly depends on them.
+The peer is the network alone: ``model(batch)`` under ``no_grad`` for the same batches, already decoded. Three sides
+take turns, so that a machine with a drifting speed treats them equally: the network, its signature with only scores,
+and its signature with all companion measures. The script prints medians of wall time with images per second, and the
+medians over the rounds of the ratios to the network, for wall time and for CPU time. CPU time is the better guide on a
+machine that has other work. Weights are random except for the EfficientNet-Lites; the time hardly depends on them.
 
-Peak memory comes from fresh processes, each with another number of batches.
+Peak memory is measured in new processes, each with a different number of batches.
 """
 
 import argparse
@@ -39,9 +39,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, help="by default 256 on the CPU, 512 elsewhere")
     parser.add_argument("--micro-batch", type=int, help="for all sides; by default the whole batch at once")
-    parser.add_argument("--batches", type=int, help="in one run; by default 1 on the CPU, 6 elsewhere")
+    parser.add_argument("--batches", type=int, help="batches in one run; by default 1 on the CPU, 6 elsewhere")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--calls", help="score only these beside all, such as 'layer4.*'")
+    parser.add_argument("--calls", help="also time the signature of only these calls, such as 'layer4.*'")
     parser.add_argument("--precision", default="full")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--memory-batches", type=int, nargs="*", default=[1, 4, 16])
@@ -116,7 +116,7 @@ def measure_time(name: str, options: argparse.Namespace) -> None:
 
 
 def peak_memory(options: argparse.Namespace) -> float:
-    """Of this process, in MiB, after a signature of new batches of noise, as many as asked for (0: nothing ran)."""
+    """The peak memory of this process, in MiB, after a signature of ``count`` new batches of noise (0: nothing ran)."""
     count = int(options.memory)
     model = load_model(options.models[0], weights="random").model.to(options.device)
 

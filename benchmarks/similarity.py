@@ -1,12 +1,13 @@
-"""Time and peak memory of the similarity measures at n = 10,000, beside another implementation of CKA, on one thread.
+"""Compares time and peak memory of the similarity measures at n = 10,000 with another CKA, on one thread.
 
-    python benchmarks/similarity.py                       # every measure, each in a process of its own
+    python benchmarks/similarity.py                       # every measure, each in a separate process
     python benchmarks/similarity.py --n 2000 --d 512
 
 Features are ReLUs of correlated Gaussians, float32, shape (n, d). The peer is ``pytorch-cka`` (``pip install
-pytorch-cka``), which takes Gram matrices: the linear one is computed for it by one product, the max kernel's by the
-same tiles as ours, since it has none. Memory is the process's peak above what it held before the call. The column
-"n x n" is the size of one Gram matrix, "n x n x d" what the max kernel takes if written in one line.
+pytorch-cka``), which takes Gram matrices: this script computes the linear Gram matrix for it by one product, and that
+of the max kernel, which the peer lacks, by the same tiles as for our measure. Memory is the peak of the process above
+its memory before the call. The column "n x n" is the size of one Gram matrix, and "n x n x d" is the memory that the
+max kernel needs if it is written in one line.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def features(n: int, d: int) -> list[torch.Tensor]:
 
 
 def peak_memory() -> float:
-    """The most that this process has held so far, in MB."""
+    """The peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
@@ -81,7 +82,7 @@ def main() -> None:
     print(f"n x n: {8 * n * n / 2**20:.0f} MB, n x n x d: {8 * n * n * d / 2**20:.0f} MB")
     print(f"{'measure':24} {'seconds':>8} {'cpu s':>8} {'peak MB':>8} {'value':>12}")
     for name in arguments.only or MEASURES:
-        # A process of its own: its peak is that of this measure alone.
+        # Each measure has a separate process, whose peak belongs to this measure alone.
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             seconds, cpu, memory, value = pool.submit(measure, name, n, d).result()
         print(f"{name:24} {seconds:8.1f} {cpu:8.1f} {memory:8.0f} {value:12.9f}", flush=True)

@@ -1,9 +1,9 @@
-"""How long a G_ReLU stitch takes at each layer of two Myrtle CNNs, in closed form, over 10,000 images.
+"""Times a closed-form G_ReLU stitch at each layer of two Myrtle CNNs, over 10,000 images.
 
     python benchmarks/stitching.py [IMAGES]
 
-From the trained networks of the book. The time is that of the features of both networks, the assignment, the batch-norm
-statistics measured anew and the accuracy, all over the same number of images; on two threads.
+The networks are trained networks of the book. The time includes the features of both networks, the assignment, the new
+batch-norm statistics and the accuracy, all over the same number of images, on two threads.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""From the input to the redrawn picture: the moving pictures of the built book, beside one frame of a display.
+"""Times the moving pictures of the built book from the input to the redrawn picture, compared with one display frame.
 
     python benchmarks/widgets.py                    # after `make book`; needs Chromium, as the browser tests do
     python benchmarks/widgets.py --page redshift --steps 200
 
-Each control of each widget is moved step by step in headless Chromium. The time is that from the input event to the
-picture that is redrawn and laid out, measured in the page. The named peer is a frame at 60 Hz: a ratio below 1 means
-that the picture follows the reader's hand.
+The script moves each control of each widget step by step in headless Chromium. It measures in the page the time from
+the input event until the picture is redrawn and laid out. The peer is a frame at 60 Hz: a ratio below 1 means that the
+picture follows the reader's hand.
 """
 
 import argparse
@@ -39,9 +39,9 @@ MEASURE = """(control, steps) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Milliseconds from input to picture, beside one frame.")
+    parser = argparse.ArgumentParser(description="Milliseconds from input to picture, compared with one frame.")
     parser.add_argument("--page", default="*", help="one chapter (default: all)")
-    parser.add_argument("--steps", type=int, default=60, help="of each control (default: 60)")
+    parser.add_argument("--steps", type=int, default=60, help="steps of each control (default: 60)")
     options = parser.parse_args()
     pages = [page for page in sorted(SITE.glob(f"{options.page}.html")) if "affscore-widget" in page.read_text()]
     if not pages:

@@ -1,1 +1,1 @@
-"""The command line, on top of the rest of the package."""
+"""The command line, which uses the rest of the package."""

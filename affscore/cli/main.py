@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _signature(options: argparse.Namespace) -> int:
-    """The command ``signature``, which imports torch: the parser alone answers at once."""
+    """The command ``signature``. It imports torch only here, so that the parser alone answers at once."""
     from affscore.cli.signature import run_signature
 
     return run_signature(options)
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(top: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:
-    """Run the command of a parser, with one sentence for an expected error. Returns the exit status as :func:`main`."""
+    """Run the command of a parser; an expected error prints one sentence. Returns the exit status as :func:`main`."""
     options, program = top.parse_args(arguments), top.prog
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for file names that are not text
@@ -84,7 +84,7 @@ def run_command(top: argparse.ArgumentParser, arguments: Sequence[str] | None = 
         print(f"{program}: {error if str(error) else 'interrupted.'}", file=sys.stderr)
         return 130
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is imported only where a network runs
+        if type(error).__name__ != "OutOfMemoryError":  # compared by name, so that torch need not be imported here
             raise
         text = f"the device is out of memory ({line_of(error)}): choose a smaller --micro-batch."
     except ModuleNotFoundError as error:
@@ -99,7 +99,7 @@ def run_command(top: argparse.ArgumentParser, arguments: Sequence[str] | None = 
 
 @contextmanager
 def _plain_warnings(program: str) -> Iterator[None]:
-    """Show every warning, as one line without its place in the code."""
+    """Show every warning as one line, without its position in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         print(f"{program}: warning: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The options that the commands share: data, measurement, device."""
+"""The options that the commands share: the data, the measurement and the device."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["add_measuring", "device_of", "settings_of"]
 
 
 def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: int) -> None:
-    """The options of data and measurement, which the commands share."""
+    """Add the options of data and measurement, which the commands share, to a command."""
     add = command.add_argument
     known = ", ".join(DATASETS)
     add("--dataset", default=dataset,
-        help=f"{known}, a folder of images, or text:FILE, a text per line (default: {dataset})")  # fmt: skip
-    add("--weights", help="IMAGENET1K_V1 (default), another of torchvision's names, a tag of timm's, random, or a file")
+        help=f"{known}, a folder of images, or text:FILE with one text per line (default: {dataset})")  # fmt: skip
+    add("--weights", help="IMAGENET1K_V1 (default), another name from torchvision, a tag from timm, random, or a file")
     add("--root", help="folder that holds the data, or to download it to (default: ~/.cache/affscore)")
     add("--batch-size", type=int, default=batch_size, help=f"images or texts in a batch (default: {batch_size})")
-    add("--batches", type=int, help="how many batches (default: all full ones; 1 of photographs, random)")
+    add("--batches", type=int, help="number of batches (default: all full batches; 1 for photographs and random)")
     add("--seed", type=int, default=0, help="seed of order, crops, noise and random weights (default: 0)")
     add("--workers", type=int, default=0, help="processes that read images ahead (default: 0, read on demand)")
     add("--pool", choices=POOLS, default="spatial", help="axes to average over, or tokens to keep (default: spatial)")
@@ -43,7 +43,7 @@ def add_measuring(command: argparse.ArgumentParser, dataset: str, batch_size: in
 
 
 def _companions(text: str) -> tuple[str, ...]:
-    """The measures of ``--companions``, checked while parsing: it might have consumed the name of the network."""
+    """The measures of ``--companions``, checked while parsing: the option might have consumed the network's name."""
     try:
         return check_names(text == "all" or [name for name in text.split(",") if name not in ("", "none")])
     except ValueError as error:
@@ -51,7 +51,7 @@ def _companions(text: str) -> tuple[str, ...]:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The settings that the options describe; without ``--companions``, with the linear twins."""
+    """The settings that the options describe, with the linear twins if ``--companions`` is not given."""
     return Settings(
         companions=("twin",) if options.companions is None else options.companions,
         **{name: getattr(options, name) for name in (
@@ -61,7 +61,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def device_of(options: argparse.Namespace) -> torch.device:
-    """The device of the options, checked; by default a GPU if there is one."""
+    """The device that the options name, after a check; the default is a GPU if there is one."""
     from torch import nn
 
     from affscore.measuring import resolve_device

@@ -45,7 +45,7 @@ def run_signature(options: argparse.Namespace) -> int:
         )
     facts = {"model": net.name, "weights": net.provenance, "data": batches.provenance}
     result = _measured(net.model, batches, options, device=device, provenance=facts, **vars(settings))
-    result.provenance["data"] = batches.provenance  # now with the skipped images
+    result.provenance["data"] = batches.provenance  # it now lists the skipped images
     # Print first: if the disk is full, the result is still on the screen.
     try:
         print(f"{result}\nWeights: {net.weights}. Data: {batches}.\n\n{result.table(digits=3)}")
@@ -64,11 +64,11 @@ def run_signature(options: argparse.Namespace) -> int:
 
 
 def _measured(model: nn.Module, batches: Any, options: argparse.Namespace, **settings: Any) -> Signature:
-    """The signature; if it cannot be finished, the batches so far are saved next to the output."""
+    """The signature; if it cannot be finished, the finished batches are saved next to the output."""
     try:
         return signature(model, batches, progress=not options.quiet, **settings)
     except (SignatureError, KeyboardInterrupt) as error:
-        finished = getattr(error, "finished", None)  # of an interrupted run too
+        finished = getattr(error, "finished", None)  # an interrupted run has it as well
         if not options.output or finished is None:
             raise
         partial = _partial(options.output)
@@ -82,7 +82,7 @@ def _partial(output: Path) -> Path:
 
 
 def check_writable(output: Path, name: str = "output") -> None:
-    """Raise OSError if ``output`` cannot be written, before hours of work.
+    """Raise OSError if ``output`` cannot be written, so that the run fails before hours of work.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Networks and data by name."""
+"""Loads networks and data sets by name."""

@@ -1,9 +1,9 @@
-"""A sequence of batches of images or texts: seeded, shuffled, each reproducible alone, with no silent skipping.
+"""A seeded, shuffled sequence of batches of images or texts; each batch can be reproduced alone, and skips are listed.
 
-A signature computes its scores over a batch, so the batch size is part of the result. Images are numbered; image ``i``
+A signature computes its scores over a batch, so the batch size is part of the result. Images are numbered. Image ``i``
 depends only on the data set, the seed and ``i``, and batch ``k`` holds the images ``k * batch_size`` to
 ``(k + 1) * batch_size - 1``. With ``workers``, the processes of a ``torch.utils.data.DataLoader`` read whole batches
-ahead, one each; the values are the same.
+ahead, one batch for each process; the values do not change.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _Whole = tuple[Any, list[dict[str, str]]]  # a batch, and the entries of its unr
 
 
 class UnreadableImage(Exception):
-    """An image file that cannot be decoded: its name and the reason. The batch continues without it."""
+    """An image file, given by its name and the reason, cannot be decoded. The batch continues without it."""
 
 
 class Batches:
-    """A sequence of batches, each a float32 tensor (n, 3, H, W) or the result of ``join`` for texts, read on demand.
+    """A sequence of batches, read on demand; a batch is a float32 tensor (n, 3, H, W), or what ``join`` makes of texts.
 
     Iterating again, with or without workers, and ``batches[k]`` alone give the same values.
 
@@ -99,7 +99,7 @@ class Batches:
         return (self._listed(k, *read) for k, read in zip(numbers, whole, strict=True))
 
     def _ahead(self, numbers: Sequence[int]) -> Iterator[_Whole]:
-        read: Any = self._read_batch  # of a number, where torch's types expect a list
+        read: Any = self._read_batch  # it takes one number, but torch's types expect a list
         loader: Any = DataLoader(
             numbers, batch_size=None, collate_fn=read, num_workers=self._workers, prefetch_factor=1,  # type: ignore[arg-type]
             generator=torch.Generator(),  # the caller's random numbers stay as they are
@@ -133,14 +133,14 @@ class Batches:
         return torch.stack(images) if images else torch.empty(0), failed
 
     def _listed(self, k: int, batch: Any, failed: list[dict[str, str]]) -> _Whole:
-        """Batch ``k``, after its unreadable images are listed; a warning names them."""
+        """Batch ``k``, after its unreadable images were listed; a warning names one of them."""
         self.skipped += [entry for entry in failed if entry not in self.skipped]
         if failed:
             example = f"{failed[0]['file']}: {failed[0]['reason']}"
             text = f"batch {k}: {len(failed)} of {self._size} images cannot be read (first {example})"
             if len(batch) < 2:
                 raise ValueError(f"{text}; fewer than two are left, and a score needs two.")
-            warn(f"{text}; the batch goes on with {len(batch)}.")
+            warn(f"{text}; the batch continues with {len(batch)}.")
         return batch, failed
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Data sets by name, as batches of images or texts (:mod:`affscore.zoo.batches`) or as labelled arrays."""
+"""Loads data sets by name, as batches of images or texts (:mod:`affscore.zoo.batches`) or as labelled arrays."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = [
 
 EXPECTED = {"imagenet": 50_000, "imagenette": 3_925}
 DEBIAN_FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")  # package dataset-fashion-mnist
-# The formats that are opened. Pillow would pass PostScript to an external program.
+# The image formats that the package opens. Pillow would pass PostScript to an external program.
 FORMATS = ("BMP", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 SAMPLE = 4096  # bytes of each sample of an image file for its checksum
 CROP_AREA = (0.2, 1.0)  # as a fraction of the photograph
 CROP_RATIO = (3 / 4, 4 / 3)  # width / height
 
-# Real photographs in the wheels of scikit-image and scikit-learn: package, file, licence stated there.
+# Real photographs in the wheels of scikit-image and scikit-learn: the package, the file, and the licence stated there.
 PHOTOGRAPHS = (
     ("skimage", "data/astronaut.png", "public domain (NASA)"),
     ("skimage", "data/chelsea.png", "CC0 (Stefan van der Walt)"),
@@ -72,15 +72,15 @@ def load_dataset(
     name
         ``photographs`` (random crops of ten real photographs that install with scikit-image and scikit-learn),
         ``random`` (standard normal noise in the network's input space), the test or validation images of
-        ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images; for a
-        network of text ``text:FILE`` or ``text:FOLDER``, where each line is a sample
+        ``fashion-mnist``, ``cifar10``, ``cifar100``, ``imagenet`` or ``imagenette``, or a folder of images. For a
+        text network it is ``text:FILE`` or ``text:FOLDER``, where each line is a sample
         (:func:`affscore.zoo.text.read_texts`).
     preprocess
-        Maps a PIL image to a float32 tensor (3, H, W), or texts to tokens; the ``preprocess`` of a loaded model.
+        Maps a PIL image to a float32 tensor (3, H, W), or texts to tokens; usually ``preprocess`` of a loaded model.
     batch_size
-        Images or texts in a batch, at least 2.
+        Number of images or texts in a batch, at least 2.
     batches
-        Number of batches; by default all full ones, and 1 of ``photographs`` and ``random``, which are endless.
+        Number of batches; by default all full batches, and 1 for ``photographs`` and ``random``, which are endless.
         Images that do not fill a batch are left out.
     seed
         Seed of the order, the crops and the noise; at least 0.
@@ -112,7 +112,7 @@ def load_dataset(
     texts = bool(text_files(name))
     if isinstance(preprocess, Tokens) != texts:
         wanted = "images: a name or a folder" if texts else "text: text:FILE or text:FOLDER"
-        raise ValueError(f"dataset: {os.fspath(name)!r} is not what this network takes; it should be {wanted}.")
+        raise ValueError(f"dataset: {os.fspath(name)!r} does not suit this network; it should be {wanted}.")
     if isinstance(preprocess, Tokens):
         lines, facts = read_texts(name)
         return Batches(lines.__getitem__, len(lines), batch_size, batches, seed, facts, workers, join=preprocess)
@@ -122,10 +122,10 @@ def load_dataset(
 
 
 def fingerprint(name: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The identity of a data set's images or texts, for any network, in values that JSON can hold.
+    """The identity of a data set's images or texts, which does not depend on the network, in values that JSON can hold.
 
-    These are its name, its source with versions, and for files and arrays their number and ``sha256``. Arguments and
-    errors are those of :func:`load_dataset`, whose provenance holds the same values.
+    It consists of the name, the source with versions, and for files and arrays their number and ``sha256``. Arguments
+    and errors are those of :func:`load_dataset`, whose provenance holds the same values.
     """
     return read_texts(name)[1] if text_files(name) else _open(name, root)[2]
 
@@ -192,7 +192,7 @@ def photographs() -> dict[str, Any]:
 
 
 def random_crop(image: Any, seed: int, i: int) -> Any:
-    """Crop ``i`` of a PIL image, which depends only on ``seed`` and ``i``; mirrored with probability 1/2."""
+    """Crop ``i`` of a PIL image, which depends only on ``seed`` and ``i`` and is mirrored with probability 1/2."""
     random = np.random.default_rng([seed, i])
     area = random.uniform(*CROP_AREA) * image.width * image.height
     ratio = math.exp(random.uniform(math.log(CROP_RATIO[0]), math.log(CROP_RATIO[1])))
@@ -257,12 +257,12 @@ def _refuse(error: OSError) -> None:
 def _sampled(path: Path) -> bytes:
     """A checksum of a file's size and of its bytes at the start, in the middle and at the end.
 
-    Reading every image in full would take as long as the run. This can miss a change between the samples that keeps
-    the size: of pixels stored uncompressed, hardly of an image compressed again.
+    Reading every image in full would take as long as the run. This checksum can miss a change between the samples that
+    keeps the size. Such a change is possible in uncompressed pixels, but hardly in an image that was compressed again.
     """
     digest = hashlib.sha256()
     try:
-        destination(path)  # a pipe would be waited for
+        destination(path)  # raises for a pipe, which could block this process for ever
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             digest.update(b"%d " % size)
@@ -270,7 +270,7 @@ def _sampled(path: Path) -> bytes:
                 file.seek(max(start, 0))
                 digest.update(file.read(SAMPLE))
     except OSError:
-        digest.update(b"unreadable")  # listed as such once it is read
+        digest.update(b"unreadable")  # the batch that reads it will list it
     return digest.digest()
 
 
@@ -297,7 +297,7 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
 
 
 def fashion_mnist_file(name: str, root: str | os.PathLike[str] | None) -> Path:
-    """One of the four idx files (images uint8 (N, 28, 28), labels), downloaded with the others if it is missing."""
+    """The path of one of the four idx files (images or labels), which are all downloaded if it is missing."""
     folder = _root(root)
     places = [*([DEBIAN_FASHION_MNIST] if root is None else []), folder, folder / "FashionMNIST" / "raw"]
     candidates = [place / file for place in places for file in (name, f"{name}.gz")]
@@ -313,8 +313,9 @@ def cifar(name: str, root: str | os.PathLike[str] | None, *, train: bool) -> Any
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An idx file, gzipped or not (MNIST's format: big-endian 32-bit integers for kind and lengths, then bytes), as
-    a uint8 array: (N, H, W) for images, (N,) for labels.
+    """The uint8 array in an idx file, gzipped or not: (N, H, W) for images, (N,) for labels.
+
+    The format is MNIST's: big-endian 32-bit integers for the kind and the lengths, then bytes.
 
     Raises ValueError if the file is damaged or of another kind.
     """
@@ -329,8 +330,8 @@ def read_idx(path: Path) -> np.ndarray:
     shape = np.frombuffer(data[4:begin], dtype=">u4").tolist()
     if len(data) - begin != math.prod(shape):
         raise ValueError(
-            f"dataset: {path} is damaged: {math.prod(shape)} bytes of {what} were announced and "
-            f"{len(data) - begin} are there; delete it and get it again."
+            f"dataset: {path} is damaged: its header announces {math.prod(shape)} bytes of {what}, but it has "
+            f"{len(data) - begin}; delete it and get it again."
         )
     return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(shape)
 
@@ -360,7 +361,7 @@ def _imagenette(root: Path) -> Path:
 
 
 def _torchvision(kind: str, name: str, root: Path, todo: str, **options: Any) -> Any:
-    """Let torchvision find, check or download a data set; the error says what to do if that fails."""
+    """Let torchvision find, check or download a data set; if this fails, the error says what to do."""
     dataset = getattr(require("torchvision.datasets"), kind)
     try:
         return dataset(root, **options)

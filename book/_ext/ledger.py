@@ -1,16 +1,16 @@
-"""Sphinx extension: the directive ``ledger``, every claim of the sources and of the chapters in one table.
+"""Sphinx extension: the directive ``ledger``, a table with every claim of the sources and of the chapters.
 
-A chapter's tables of claims carry their rows a second time, as JSON, in the notebook's stored output
-(``affscore_study.kit.claims``). They are read from there. ``data/claims/sources.json`` lists each source place by
-place, and says one of these of a place that no chapter's claim is about:
+The stored output of a notebook has the rows of each table of claims a second time, as JSON
+(``affscore_study.kit.claims``), and the ledger reads this copy. ``data/claims/sources.json`` lists the places of each
+source. A place that no claim of a chapter is about has one of these entries:
 
 ===============  =====================================================================================
-``needs``        what a test of it needs
-``read``         where reading the released code shows it; the code was not run here
+``needs``        what a test of the statement needs
+``read``         where the released code shows it to a reader; the code was not run here
 ``proved``       where its proof is, ``"PAGE#LABEL"`` of a statement or ``"PAGE#HEADING"`` of a section
-``shown``        the section that shows it by running code, ``"PAGE#HEADING"``
-``cited``        the page that states it and says whose it is, without a proof
-``illustrates``  true: it only explains
+``shown``        the section that demonstrates it by running code, ``"PAGE#HEADING"``
+``cited``        the page that states it and names its author, without a proof
+``illustrates``  true: the place only explains something
 ===============  =====================================================================================
 
 While a chapter is read, a target is put before each of its tables, and the ledger links to it. The rows are plain
@@ -34,20 +34,20 @@ HEADINGS = ("Source", "Claim", "Theirs", "Ours", "Holds if", "Verdict", "Where")
 OWN, OPEN, READ = "ours", "not run here", "read, not run"
 #: The verdicts of a measurement that is not undecided.
 DECIDED = ("agrees", "disagrees", "there before training", "not there before training", "held", "failed")
-#: The groups that are counted, by the kind of a source in sources.json, where none is a paper's.
+#: The groups that are counted, by the kind of a source in sources.json; a source without a kind is a paper.
 GROUPS = {
     "paper": "The papers and their slides",
     "code": "The released code (AffScoreDeep)",
     "summary": "A summary of a paper, written by a machine; the paper was not at hand (Nonlinear Advantage summary)",
     OWN: "Our own hypotheses",
 }
-#: What several rows wait for, and how they name it; the first that fits counts.
+#: The things that several rows wait for, each with a pattern for the names it has there; the first match counts.
 MISSING = {
     "torchvision's trained weights, and pictures": "trained weights|of torchvision|, pretrained|trained networks:",
     "CIFAR-10, and networks trained on it": "CIFAR-10|published width|compact convolutional",
     "Broden, and ResNet-50s trained on ImageNet": "Broden|88 epochs",
 }
-#: A command of affscore, or an option alone.
+#: A command of affscore, or a single option.
 COMMAND = re.compile(
     r"affscore(?: signature|-study (?:suite|report))(?: [\w./]+)?(?: --[a-z-]+(?: (?!for )[\w,./]+)?)*|--[a-z_-]+"
 )
@@ -59,7 +59,7 @@ def claims_of(cell: dict) -> list[dict]:
 
 
 def marked(docname: str, cells: list[dict]) -> Iterator[dict]:
-    """The cells of a page with a target before each that has claims; the JSON goes, since no page shows it."""
+    """The cells of a page, with a target before each cell with claims and without the JSON, which no page shows."""
     number = 0
     for cell in cells:
         if claims_of(cell):
@@ -81,7 +81,7 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def chapter_rows(name: str, notebook: dict, title: str) -> Iterator[dict]:
-    """The claims of a chapter, each with where it is decided: the chapter's title and the address of the cell."""
+    """The claims of a chapter, each with the chapter's title and the address of the cell that decides it."""
     tables = [rows for rows in map(claims_of, notebook["cells"]) if rows]
     for number, rows in enumerate(tables, start=1):
         for row in rows:
@@ -95,7 +95,7 @@ def mentions(row: dict, name: str, place: str) -> bool:
 
 
 def other_rows(sources: dict, tested: list[dict], titles: dict[str, str]) -> Iterator[dict]:
-    """What stands at the places of the sources that no chapter's claim is about; ``titles`` has those of the pages."""
+    """A row for each place of the sources without a claim of a chapter; ``titles`` has the titles of the pages."""
     for name, source in sources.items():
         for entry in source["places"]:
             if any(row["kind"] != "own" and mentions(row, name, entry["place"]) for row in tested):
@@ -118,7 +118,7 @@ def other_rows(sources: dict, tested: list[dict], titles: dict[str, str]) -> Ite
 
 
 def order(row: dict, names: list[str]) -> tuple:
-    """By source, then by place, where Figure 2 comes before Figure 10."""
+    """The key that sorts rows by source, then by place, where Figure 2 comes before Figure 10."""
     name, _, place = row["source"].partition(", ")
     if name not in names:
         raise ExtensionError(f"{row['what']!r} names the source {name!r}; there are {', '.join(names)}.")
@@ -128,7 +128,7 @@ def order(row: dict, names: list[str]) -> tuple:
 
 
 def sources_of(folder: Path) -> dict:
-    """The sources, place by place, in the order of the ledger. ``folder`` has the notebooks and ``data``."""
+    """The sources and their places, in the order of the ledger. ``folder`` has the notebooks and ``data``."""
     return json.loads((folder / "data" / "claims" / "sources.json").read_text(encoding="utf-8"))
 
 
@@ -154,7 +154,7 @@ def group(row: dict, sources: dict) -> str:
 
 
 def place_of(row: dict, sources: dict) -> tuple[str, str]:
-    """The source and the longest of its places in sources.json that a row names: "Figure 9, top" is not "Figure 9"."""
+    """The source, and the longest of its places in sources.json that a row names: "Figure 9, top" beats "Figure 9"."""
     name, _, where = row["source"].partition(", ")
     entries = sources[name]["places"] if name in sources else []
     return name, max((e["place"] for e in entries if mentions(row, name, e["place"])), key=len, default=where)
@@ -175,7 +175,7 @@ def shared(verdicts: Iterable[str]) -> str:
 
 
 def waiting(rows: list[dict]) -> dict[str, list[dict]]:
-    """The rows that are not run here by what they wait for, "" if for something of their own."""
+    """The rows that are not run here, by the thing that they wait for; "" if no other row waits for it."""
     found = defaultdict(list)
     for row in rows:
         if row["verdict"] == OPEN:
@@ -184,7 +184,7 @@ def waiting(rows: list[dict]) -> dict[str, list[dict]]:
 
 
 def in_words(verdicts: Iterable[str]) -> str:
-    """How many of each, the most common first."""
+    """The number of each verdict in words, the most common verdict first."""
     counts = Counter("depends on a convention" if text.startswith("depends on") else text for text in verdicts)
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
@@ -206,19 +206,19 @@ def counted(rows: list[dict], sources: dict) -> Iterator[str]:
     convention = sum(row["verdict"].startswith("depends on") for row in asked)
     late = sum(row["holds if"].endswith("(set after a look)") for row in decided)
     yield (
-        f"With a confidence interval: {len(asked)} rows, of which it decides {len(decided)} ("
+        f"Rows with a confidence interval: {len(asked)}, of which the interval decides {len(decided)} ("
         + ", ".join(f"{count} at {level}" for level, count in levels.most_common())
         + f"); in {convention} more the verdict depends on a convention. An interval of 95 % that keeps its level "
-        "decides wrongly in at most 2.5 % of the rows with one bar, and in at most 5 % of those with a range, if the "
-        f"bar was set before a look: for {late} of those decided it was not. Rows that share data do not err "
-        "independently."
+        "decides wrongly in at most 2.5 % of the rows with one bar, and in at most 5 % of the rows with a range, if "
+        f"the bar was set before the numbers were known. For {late} of the decided rows it was set later. The errors "
+        "of rows that share data are not independent."
     )
     verdicts = in_words(row["verdict"] for row in looked)
-    yield f"With a rule that was set after a look at the numbers: {len(looked)} rows ({verdicts})."
+    yield f"Rows whose rule was set after a look at the numbers: {len(looked)} ({verdicts})."
 
 
 def missing(rows: list[dict]) -> nodes.admonition:
-    """A folded list: what is missing, once, with the rows that wait for it."""
+    """A folded list that names each missing thing once, with the rows that wait for it."""
     found = waiting(rows)
     alone = len(found.pop("", []))
     repeated = sum(map(len, found.values()))
@@ -233,7 +233,7 @@ def missing(rows: list[dict]) -> nodes.admonition:
             for name, found in places.items()
         )
         items += nodes.list_item("", nodes.paragraph("", f"{what}, {len(some)} rows. ", *spans(". ".join(lists) + ".")))
-    title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something of their own"
+    title = f"Not run here: {repeated} rows wait for {len(found)} things, {alone} for something that no other row needs"
     return nodes.admonition("", nodes.title("", title), items, classes=["dropdown", "admonition"])
 
 
@@ -260,8 +260,8 @@ def line(row: dict) -> list[list[nodes.Node]]:
 
 
 def statements(rows: list[dict], sources: dict) -> Iterator[tuple[str, dict]]:
-    """Each row, after a row for its place where that has several; with the class of its line."""
-    places = defaultdict(list)  # in the order in which they come first: other places may sort between a place's rows
+    """Each row with the class of its line; a place with several rows first has a row for the whole place."""
+    places = defaultdict(list)  # in order of first appearance: other places may sort between the rows of a place
     for row in rows:
         places[place_of(row, sources)].append(row)
     for (name, place), measured in places.items():
@@ -275,7 +275,7 @@ def statements(rows: list[dict], sources: dict) -> Iterator[tuple[str, dict]]:
 
 
 def table(rows: list[dict], sources: dict) -> nodes.table:
-    """On a phone each row is a card: an empty cell is hidden, and a rule that is none is not called one."""
+    """The table. On a phone each row is a card, which hides empty cells and does not call a missing rule a rule."""
     columns = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEADINGS), cols=len(HEADINGS))
     head, body = nodes.thead(), nodes.tbody()
     columns += [head, body]
@@ -292,7 +292,7 @@ def table(rows: list[dict], sources: dict) -> nodes.table:
 
 
 class Ledger(Directive):
-    """The counts of verdicts, what is missing, and the table."""
+    """The directive: the counts of verdicts, the list of missing things, and the table."""
 
     def run(self) -> list[nodes.Node]:
         env = self.state.document.settings.env
@@ -306,7 +306,7 @@ class Ledger(Directive):
 
 
 def load_filter(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """The menus' script goes on the ledger's page only."""
+    """Adds the script of the menus to the page of the ledger only."""
     if doctree is not None and any("ledger" in node["classes"] for node in doctree.findall(nodes.table)):
         app.add_js_file("ledger.js", loading_method="defer")
 

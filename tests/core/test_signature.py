@@ -195,7 +195,7 @@ def test_a_part_is_chosen_by_names_and_keeps_what_belongs_to_it():
     np.testing.assert_array_equal(part.companions["cka"], [[2], [5]])
     assert [item.name for item in part.excluded] == ["layer1:tanh[0]"]
     assert [call.name for call in whole] == [call.name for call in whole["*"]]
-    with pytest.raises(KeyError, match=r"'relu' matches the name of no call; among them are layer0:relu\[0\]"):
+    with pytest.raises(KeyError, match=r"'relu' matches the name of no call; the names include layer0:relu\[0\]"):
         whole["relu"]
     with pytest.raises(TypeError, match="the index is 0; it should be a pattern"):
         whole[0]

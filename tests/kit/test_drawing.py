@@ -51,5 +51,5 @@ def test_what_is_not_positive_is_left_out_of_a_logarithmic_axis():
 
 def test_more_curves_than_looks_are_refused():
     lines = {str(k): np.array([0.0, 1.0]) for k in range(7)}
-    with pytest.raises(ValueError, match="lines holds 7 curves; a panel has looks for 6 at most"):
+    with pytest.raises(ValueError, match="lines holds 7 curves; a panel has styles for at most 6"):
         curves("", np.array([0.0, 1.0]), lines, xlabel="x")

@@ -30,7 +30,7 @@ def test_only_the_solutions_go_and_only_the_name_comes(path):
     ]
     (place,) = (index for index, cell in enumerate(after) if cell not in before)
     assert edition.tags_of(after[place + 1], "exercise") and "student(" in after[place]["source"]
-    assert "what you give to the check of an exercise: its last call counts" in after[place]["source"]
+    assert "what you pass to its check; the last call counts" in after[place]["source"]
 
 
 @pytest.mark.parametrize(("kind", "url"), [("teacher", OTHER), ("student", "https://example.org/course")])

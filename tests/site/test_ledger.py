@@ -168,7 +168,7 @@ def test_ledger_counts_intervals_and_late_thresholds():
     others += [ROW | {"bracket": "98.75 %"}] * 80
     seen = ROW | {"holds if": "at least 0 (set after a look)"}
     *_, chance, look = ledger.counted([decided] * 40 + others + [seen], SOURCES)
-    assert "122 rows, of which it decides 120 (80 at 98.75 %, 40 at 95 %)" in chance and "1 rows (1 agrees)" in look
+    assert "122, of which the interval decides 120 (80 at 98.75 %, 40 at 95 %)" in chance and "1 (1 agrees)" in look
 
 
 def test_missing_download_counts_once_with_its_rows():

@@ -23,22 +23,22 @@ def test_totals_and_rows():
         "| Networks | 3 |", "| Activation calls that ran | 45 |", "| scored | 39, 3 of them gates |",
         "| seen and excluded, each with a reason | 6 |", "| Networks whose two counts agree | 3 of 3 |",
         "| Networks whose output has the same bits | 3 of 3 |",
-        "| Time of a signature, in bare forward passes, median | 1.5 |", "| Networks of which no call is scored | 0 |",
+        "| Time of a signature, in bare forward passes, median | 1.5 |", "| Networks without any scored call | 0 |",
         "| resnet18 | 17k | 15 | 13 | 1 | 2 | ✓ | 3.0 |", "| vit\\_<wbr>tiny | 5.7M | 15 | 13 | 1 | 2 | ✓ | 1.5 |",
         "*Its input comes from a table* (6 calls): timm/other 2, timm/vit\\_<wbr>tiny 2, torchvision/resnet18 2.",
-        "while they are watched, and errors:\n\nNone.",
+        "while they are watched, or errors:\n\nNone.",
     ):  # fmt: skip
         assert line in text, line
     assert text.index("resnet18") < text.index("other") < text.index("vit\\_<wbr>tiny")
 
 
 @pytest.mark.parametrize(("change", "agree", "line"), [
-    ({"scored": {"gelu": 13, "sigmoid": 1}}, 1, "3 `sigmoid` ran, the signature has 13 `gelu` and 3 `sigmoid`."),
-    ({"identical": False}, 2, "- timm/odd_one: the output differs while the network is watched."),
+    ({"scored": {"gelu": 13, "sigmoid": 1}}, 1, "3 `sigmoid` ran, but the signature has 13 `gelu` and 3 `sigmoid`."),
+    ({"identical": False}, 2, "- timm/odd_one: the output changes while the network is watched."),
     ({"error": "ValueError: no batch"}, 1, "- timm/odd_one has no signature: ValueError: no batch"),
     ({"scored": {"relu_squared": 12, "sigmoid": 1}}, 2, "odd\\_<wbr>one: 12 `gelu` became 12 `relu_squared`."),
     ({"constant": {"gelu": 2, "sigmoid": 1}}, 2, "their score is NaN.\n\ntimm/odd\\_<wbr>one 3.\n\n## Calls under"),
-    ({"scored": {}, "gates": 0}, 1, "Of odd\\_<wbr>one every call is excluded"),
+    ({"scored": {}, "gates": 0}, 1, "Every call of odd\\_<wbr>one is excluded"),
 ])  # fmt: skip
 def test_what_is_not_as_usual_is_named_and_leaves_the_totals(change, agree, line):
     text, usual = page(timm__good=ROW, timm__odd_one=ROW | change), page(timm__good=ROW)

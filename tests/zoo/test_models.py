@@ -151,7 +151,7 @@ def test_whole_numbers_stay_whole():
 
 def test_names_that_are_no_text_are_refused(tmp_path):
     torch.save({"state_dict": {0: torch.zeros(1), "a": torch.zeros(1)}}, tmp_path / "w.pth")
-    with pytest.raises(ValueError, match=r"weights: .*w\.pth holds a tensor of the name 0") as error:
+    with pytest.raises(ValueError, match=r"weights: .*w\.pth holds a tensor with the name 0") as error:
         load_model(SMALL, weights=tmp_path / "w.pth")
     sentence(error)
 

@@ -99,8 +99,8 @@ def test_batches_hold_every_text_once_in_an_order_of_the_seed(file, seed):
 
 
 @pytest.mark.parametrize(("name", "options", "words"), [
-    ("random", {"preprocess": Tokens(tokenizer())}, "'random' is not what this network takes; it should be text"),
-    ("text:FILE", {"preprocess": pixels}, "is not what this network takes; it should be images"),
+    ("random", {"preprocess": Tokens(tokenizer())}, "'random' does not suit this network; it should be text"),
+    ("text:FILE", {"preprocess": pixels}, "does not suit this network; it should be images"),
     ("text:FILE", {"batch_size": 7}, r"lines\.txt has 6 texts, too few for 1 x 7"),
     ("text:FILE", {"batch_size": 1}, "batch_size is 1; it should be a whole number of at least 2"),
     ("text:FILE", {"workers": 2}, "workers is 2; it should be 0 for texts"),

@@ -1,1 +1,1 @@
-"""What chapters share: claims, checks, stored results, statistics, small networks, and the base of the widgets."""
+"""The code that chapters share: checks, stored results, statistics, small networks, and the base of the widgets."""

@@ -1,4 +1,4 @@
-"""The inputs of widgets that compute in the browser, once more in Python: for the score that theirs is compared with.
+"""The inputs of widgets that compute in the browser, made in Python, where their score is checked.
 
 The activations are those of :data:`affscore_book.activations.catalogue.CATALOGUE`.
 """
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = ["CHOICES", "uniforms"]
 
-#: What a reader chooses from in the widgets of clouds and ranges.
+#: The activations that a reader can choose in the widgets of clouds and ranges.
 CHOICES = {
     "relu": "ReLU",
     "leaky_relu": "Leaky ReLU",
@@ -22,7 +22,7 @@ CHOICES = {
 
 
 def uniforms(stream: int, count: int) -> NDArray[np.float64]:
-    """``count`` numbers between -1 and 1 that JavaScript can make too: a counter through MurmurHash3's finaliser.
+    """``count`` numbers between -1 and 1 that JavaScript can make as well: MurmurHash3's finaliser of a counter.
 
     >>> round(float(uniforms(0, 10_000).std()), 2)         # 1 / sqrt(3)
     0.58

@@ -1,4 +1,4 @@
-"""The cloud in the plane that two widgets draw; ``affinity2d.js`` makes the same points."""
+"""Makes the cloud in the plane that two widgets draw; ``affinity2d.js`` makes the same points."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["POINTS", "cloud"]
 
 Array = NDArray[np.float64]
 
-#: Points of the widgets' clouds: as many as JavaScript couples while a slider moves.
+#: The number of points in the widgets' clouds, which JavaScript can couple while a slider moves.
 POINTS = 56
 
 
 def cloud(width: float = 1.0, angle: float = 0.0, centre: float = 0.0, n: int = POINTS) -> Array:
-    """``n`` points in the plane, shape (n, 2), float64: an even normal cloud without random numbers.
+    """``n`` points in the plane, shape (n, 2), float64: an evenly spread normal cloud without random numbers.
 
-    A sunflower spiral with the radii of N(0, I), squeezed to ``width`` in one direction, turned by ``angle`` degrees
-    and moved to (centre, centre).
+    The cloud is a sunflower spiral with the radii of N(0, I), which is squeezed to ``width`` in one direction, turned
+    by ``angle`` degrees and moved to (centre, centre).
 
     >>> cloud(width=0.5, n=1000).std(axis=0).round(2)
     array([1. , 0.5])

@@ -1,7 +1,8 @@
-"""A reader's answer in the form that a check takes: one way for each form, and a sentence for what has another one.
+"""Converts a reader's answer to the form that a check takes; an answer of another form gets a sentence.
 
-Numbers may be Python's, NumPy's, PyTorch's, exact ones (``Fraction``, SymPy's), of many digits (``Decimal``, mpmath's),
-or a result with a named field that is the number. :func:`affscore_book.kit.checks.exercise` applies these functions.
+Numbers may come from Python, NumPy or PyTorch, be exact (``Fraction``, SymPy) or have many digits (``Decimal``,
+mpmath). A result with a named field that is the number is accepted as well.
+:func:`affscore_book.kit.checks.exercise` applies these functions.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from affscore.arrays import is_tensor
 
 __all__ = ["Unfit", "function", "instance", "layers", "mapping", "numbers", "one_number", "whole", "wholes"]
 
-#: Fields of a result that are the number, such as those of ``scipy.stats.spearmanr`` and ``root_scalar``.
+#: The fields that hold the number of a result, such as those of ``scipy.stats.spearmanr`` and ``root_scalar``.
 FIELDS = ("statistic", "root", "x", "mean")
 
 
 class Unfit(ValueError):
-    """An answer of another form; the text is a sentence for the reader."""
+    """The answer has another form; the text is a sentence for the reader."""
 
 
 def _shown(answer: Any) -> str:
@@ -29,7 +30,7 @@ def _shown(answer: Any) -> str:
 
 
 def _plain(answer: Any) -> Any:
-    """Tensors as arrays, and results by their number."""
+    """The answer, with a tensor replaced by an array and a result by its number."""
     if is_tensor(answer) and not answer.is_complex():
         return answer.detach().cpu().double().numpy()
     if isinstance(answer, np.ndarray | np.generic):
@@ -39,7 +40,7 @@ def _plain(answer: Any) -> Any:
 
 
 def _floats(answer: Any) -> np.ndarray:
-    """The answer as an array of float64; TypeError, ValueError or OverflowError if it holds anything but numbers."""
+    """The answer as a float64 array. Raises TypeError, ValueError or OverflowError if it holds anything but numbers."""
     plain = _plain(answer)
     if isinstance(plain, str | bytes | Mapping) or plain is None:
         raise TypeError
@@ -56,7 +57,7 @@ def _floats(answer: Any) -> np.ndarray:
 
 
 def numbers(answer: Any) -> np.ndarray:
-    """Numbers in any array, list or tensor, as an array of float64.
+    """The numbers in an array, a list or a tensor, as an array of float64.
 
     >>> numbers([1, np.float32(0.5)]).tolist()
     [1.0, 0.5]
@@ -68,7 +69,7 @@ def numbers(answer: Any) -> np.ndarray:
 
 
 def one_number(answer: Any) -> float:
-    """One number, also as the only entry of an array, a list or a tensor.
+    """One number, which may be the only entry of an array, a list or a tensor.
 
     >>> from fractions import Fraction
     >>> one_number(Fraction(1, 4)), one_number([0.25]), one_number(np.float64(0.25))
@@ -88,7 +89,7 @@ def one_number(answer: Any) -> float:
 
 
 def whole(answer: Any) -> int:
-    """A whole number, also as a float.
+    """A whole number, which may be a float.
 
     >>> whole(25.0)
     25
@@ -100,7 +101,7 @@ def whole(answer: Any) -> int:
 
 
 def wholes(answer: Any) -> tuple[int, ...]:
-    """Whole numbers in any array, list or tensor."""
+    """The whole numbers in an array, a list or a tensor."""
     return tuple(whole(each) for each in numbers(answer).ravel())
 
 
@@ -123,7 +124,7 @@ def instance(kind: type) -> Callable[[Any], Any]:
 
 
 def layers(answer: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The layers of a network, each a matrix of weights and a vector of biases; also an object with lists of both.
+    """The layers of a network, each a matrix of weights and a vector of biases, or an object with lists of both.
 
     >>> [(weights.shape, biases.shape) for weights, biases in layers([([[1, 2]], [0])])]
     [((1, 2), (1,))]

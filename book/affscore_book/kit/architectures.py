@@ -1,7 +1,7 @@
 """Published facts about networks (family, year, depth, size, cost, accuracy), and the kind of weights of a signature.
 
-Year, family and depth are data of this module; parameters, cost and accuracy come from torchvision's own metadata.
-Random weights are never passed off as trained ones: :func:`weights_kind` distinguishes them.
+The year, family and depth are data of this module; parameters, cost and accuracy come from torchvision's metadata.
+:func:`weights_kind` distinguishes random weights from trained weights.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REGNET = {
     "regnet_y_3_2gf": 107, "regnet_y_8gf": 87, "regnet_y_16gf": 92, "regnet_y_32gf": 102, "regnet_y_128gf": 137,
 }  # fmt: skip
 
-#: Every classification model of torchvision, and EfficientNet-Lite, by family.
+#: All classification models of torchvision, and EfficientNet-Lite, by family.
 FAMILIES: dict[str, Family] = {
     "AlexNet": Family("Pre-residual", 2012, {"alexnet": 8}),
     "VGG": Family("Pre-residual", 2014, {f"vgg{n}{end}": n for n in (11, 13, 16, 19) for end in ("", "_bn")}),
@@ -82,11 +82,11 @@ _LITE = {
 
 
 class Facts(NamedTuple):
-    """Published facts about a model; None where unknown (a network of your own).
+    """Published facts about a model; unknown facts are None, as for your own network.
 
     Family and group are ``"other"`` if the model is not in :data:`FAMILIES`; year and depth are as in
-    :class:`Family`. ``parameters`` is their number, ``gflops`` 10^9 multiply-adds for one image, which torchvision
-    calls GFLOPS, ``accuracy`` ImageNet-1k's top-1 in percent.
+    :class:`Family`. ``parameters`` is the number of parameters; ``gflops`` is the number of multiply-adds for one image
+    in 10^9, which torchvision calls GFLOPS; ``accuracy`` is ImageNet-1k's top-1 accuracy in percent.
     """
 
     model: str
@@ -107,9 +107,9 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
     model
         A name, or a signature, whose provenance names the model and its weights.
     weights
-        The name of a set of torchvision's weights. By default the set of the signature, or ``IMAGENET1K_V1`` if that
-        has random or other weights; if there is no such set (``vit_h_14``, ``regnet_y_128gf``), the one for the
-        smallest images.
+        The name of a set of torchvision's weights. The default is the set of the signature, or ``IMAGENET1K_V1`` if the
+        signature has random or other weights; if a model has no ``IMAGENET1K_V1`` (``vit_h_14``, ``regnet_y_128gf``),
+        it is the set for the smallest images.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def facts(model: str | Signature, weights: str | None = None) -> Facts:
 def printable(text: str, most: int | None = None) -> str:
     """``text`` with unprintable characters (line ends, controls, lone surrogates) escaped.
 
-    Beyond ``most`` characters it is cut and ends with a checksum, so that different texts stay different.
+    A text of more than ``most`` characters is cut and ends with a checksum, so that different texts stay different.
     """
     shown = text if text.isprintable() else repr(text)[1:-1]
     if most is None or len(shown) <= most:
@@ -156,8 +156,8 @@ def model_name(signature: Signature) -> str:
 def weights_kind(signature: Signature) -> str:
     """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
 
-    The entry ``pretrained``, True or False, decides if there is one; otherwise the ``kind`` that the loader recorded.
-    Weights from a file or without a record are unknown.
+    If there is an entry ``pretrained``, True or False, it decides; otherwise the ``kind`` that the loader recorded
+    decides. Weights from a file or without a record are unknown.
 
     >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
     >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))

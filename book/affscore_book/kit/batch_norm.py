@@ -1,4 +1,4 @@
-"""Batch norm with the statistics of given inputs: for networks that were never trained, or were taken apart."""
+"""Sets batch norm to the statistics of given inputs, for networks that were never trained, or were taken apart."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["set_batch_norm"]
 
 
 def set_batch_norm(model: nn.Module, parts: Iterable[Any], run: Callable[[Any], object] | None = None) -> nn.Module:
-    """Let every batch norm take the plain mean of its means and variances over the parts; nothing else changes.
+    """Set every batch norm to the plain mean of its means and variances over the parts; nothing else changes.
 
     Parameters
     ----------
     model
-        The network, changed in place; it ends in evaluation mode. One without batch norm runs nothing.
+        The network, which is changed in place and left in evaluation mode. A network without batch norm is not run.
     parts
-        What is run, one after the other: batches of inputs.
+        The batches of inputs, which are run one after the other.
     run
-        Runs a part through the network; ``model`` itself by default.
+        A function that runs a part through the network; by default ``model``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""One JavaScript module out of several. Nothing but the standard library is imported: building the pages needs it.
+"""Makes one JavaScript module out of several; needs only the standard library, since the build of the pages imports it.
 
 The file of a widget's JavaScript is named after its class: ``ScoreSlider`` is in ``score_slider.js``.
 """
@@ -14,7 +14,7 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTIL
 
 
 def sources() -> dict[str, Path]:
-    """The JavaScript of every widget of the book by the name of its class: what has a default export.
+    """The JavaScript files of all widgets of the book, by the name of the class; these files have a default export.
 
     >>> sources()["ScoreSlider"].name
     'score_slider.js'
@@ -25,16 +25,16 @@ def sources() -> dict[str, Path]:
 
 
 def bundle(path: Path) -> str:
-    """The ES module at ``path`` and all it imports as one module without imports.
+    """The ES module at ``path``, together with all modules that it imports, as one module without imports.
 
-    Each imported file comes once, before the file that imports it, with its ``export`` keywords taken off; all share
-    one scope. So top-level names must differ (JavaScript reports it if not), an import may not rename, and only the
-    outermost file may have a default export.
+    Each imported file comes once, before the file that imports it, without its ``export`` keywords. All files share
+    one scope. Therefore top-level names must differ (JavaScript reports equal names), an import may not rename, and
+    only the outermost file may have a default export.
 
     Raises
     ------
     ValueError
-        If an import is not of the form ``import { a, b } from "./file.js";`` on lines of its own, or renames.
+        If an import does not have the form ``import { a, b } from "./file.js";`` on separate lines, or renames.
 
     >>> "import" in bundle(Path(__file__).with_name("figure.js"))
     False

@@ -1,4 +1,4 @@
-"""Arguments that make no sense, refused as :mod:`affscore.arguments` does, which has whole numbers and choices."""
+"""Refuses invalid arguments, as :mod:`affscore.arguments` does for whole numbers and choices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def square_matrix(name: str, value: Any) -> Tensor:
     Raises
     ------
     TypeError
-        If it is not a real tensor of floating point.
+        If it is not a real floating-point tensor.
     ValueError
         If it is not square, is empty, or holds NaN or infinity.
     """

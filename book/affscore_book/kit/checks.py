@@ -1,4 +1,4 @@
-"""Checks of the exercises: one module a chapter. They print whether an answer is right, and later why not."""
+"""The base of the exercises' checks, which print whether an answer is right, and after some failures a hint."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ P = ParamSpec("P")
 
 #: The last verdict on each exercise, by its label.
 verdicts: dict[str, bool] = {}
-#: What the checks were called with: the name of the check, and its arguments as they were given.
+#: The calls of the checks: the name of each check, and the arguments that it was given.
 asked: list[tuple[str, inspect.BoundArguments]] = []
 _failures: Counter[str] = Counter()
-# "Run all" fails each exercise once, on the cell as it stands; two tries of the reader's own follow.
+# "Run all" fails each exercise once, with the unchanged cell; the reader then has two tries before the hint.
 _allowed = 2
 _case = ""
 
 
 def hint_after(failures: int) -> None:
-    """Say how many times an exercise must have failed before its hint is printed: 2 at first, 0 for hints at once."""
+    """Set how often an exercise must fail before a further failure prints its hint: at first 2, 0 for hints at once."""
     global _allowed
     whole_number("failures", failures, 0)
     _allowed = failures
@@ -33,7 +33,7 @@ def hint_after(failures: int) -> None:
 
 
 def exercise(label: str, **forms: Callable[[Any], Any]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Make a check of the exercise with this label: the named arguments are answers, and have these forms.
+    """Make a check of the exercise with this label, in which the named arguments are answers of the given forms.
 
     An answer of another form (:mod:`affscore_book.kit.answers`) gets a sentence at once and no verdict.
     """
@@ -61,7 +61,7 @@ def exercise(label: str, **forms: Callable[[Any], Any]) -> Callable[[Callable[P,
 
 @contextmanager
 def case(name: str) -> Iterator[None]:
-    """Name the case in which the reader's function is called, whatever comes of it: a failure or an error."""
+    """Name the case in which the reader's function is called; a failure or an error in the block mentions the name."""
     global _case
     before, _case = _case, name
     try:
@@ -78,7 +78,7 @@ def case(name: str) -> Iterator[None]:
 def report(exercise: str, right: bool, praise: str, hint: str) -> None:
     """Print the verdict on an answer to the exercise with this label, and the case that failed.
 
-    The hint comes with the third failure: the first may be that of the cell as it stands.
+    The third failure prints the hint, since the first failure may come from the unchanged cell.
 
     >>> hint_after(2)
     >>> report("more", 2 > 1, "two is more.", "try counting.")

@@ -1,6 +1,6 @@
-"""Figures of a lesson as SVG text, which a page can draw again where its cells run, and which both themes can read.
+"""Draws the figures of a lesson as SVG text, which a page can redraw when its cells run, and which suits both themes.
 
-They are made of the panels of the widgets (:mod:`affscore_book.kit.picture`) and need NumPy alone.
+The figures consist of the panels of the widgets (:mod:`affscore_book.kit.picture`) and need only NumPy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Drawing", "curves", "plane", "power_of_ten"]
 
 Array = NDArray[np.float64]
 
-#: Classes of up to six curves in one panel.
+#: The style classes of up to six curves in one panel.
 LINES = ("input-curve", "goal-curve", "score-curve", "w2-curve", "bound-curve", "curve")
 
 
 class Drawing:
-    """Panels beside each other, or below each other on a narrow screen; a notebook shows them as the cell's value."""
+    """Panels side by side, or one below the other on a narrow screen; a notebook shows them as the value of a cell."""
 
     def __init__(self, *panels: Panel) -> None:
         self.panels = panels
@@ -49,7 +49,7 @@ def plane(
     points = np.concatenate(clouds)
     middle, reach = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0) * 1.12
     inside = np.array([WIDTH - 52, height - 68])
-    unit = max(float((reach / inside).max()), 1e-12)  # of the data, in a pixel
+    unit = max(float((reach / inside).max()), 1e-12)  # the length in data units of one pixel
     low, high = middle - unit * inside / 2, middle + unit * inside / 2
     (left, bottom), (right, top) = low.tolist(), high.tolist()
     return Panel(
@@ -68,9 +68,9 @@ def curves(
     logarithmic: bool = False,
     **options: Any,
 ) -> Panel:
-    """A panel with one curve for each of the ``lines`` over ``x``, all of shape (n,), named in its legend.
+    """A panel with a curve for each of the ``lines`` over ``x``, all of shape (n,), and their names in a legend.
 
-    ``logarithmic`` axes have powers of ten; values that are not positive are left out there.
+    ``logarithmic`` axes have powers of ten and leave out values that are not positive.
     """
     across, up = np.asarray(x, dtype=float), {name: np.asarray(y, dtype=float) for name, y in lines.items()}
     if logarithmic:
@@ -81,7 +81,7 @@ def curves(
     if logarithmic:
         options |= {"xticks": _powers(*xlim), "yticks": _powers(low, high)}
     if len(lines) > len(LINES):
-        raise ValueError(f"lines holds {len(lines)} curves; a panel has looks for {len(LINES)} at most.")
+        raise ValueError(f"lines holds {len(lines)} curves; a panel has styles for at most {len(LINES)}.")
     looks = dict(zip(lines, LINES, strict=False))
     panel = Panel(
         label=label, xlim=xlim, ylim=(low, high), xlabel=xlabel,
@@ -104,7 +104,7 @@ def _powers(low: float, high: float) -> dict[float, str]:
 
 
 def power_of_ten(exponent: int) -> str:
-    """As a label of an axis has it.
+    """A power of ten as the label of an axis shows it.
 
     >>> power_of_ten(-12), power_of_ten(0)
     ('10⁻¹²', '1')

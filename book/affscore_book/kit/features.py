@@ -1,4 +1,4 @@
-"""What the modules of a network take and give, while it runs as it is evaluated."""
+"""Records the inputs and outputs of a network's modules during a forward pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Feature", "features", "layer_outputs"]
 
 
 class Feature(NamedTuple):
-    """What one run of a module took and gave. The output is a copy: a later module may work in place."""
+    """The input and the output of one run of a module. The output is a copy, since a later module may work in place."""
 
     input: Tensor
     output: Tensor
@@ -23,14 +23,14 @@ class Feature(NamedTuple):
 
 @contextmanager
 def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Feature]]:
-    """Keep input and output of the named modules in the dictionary that this gives, by a forward pass in the block.
+    """Yield a dictionary into which a forward pass in the block writes the input and output of each named module.
 
-    A name has one place: empty the dictionary (``seen.clear()``) before a further pass.
+    The dictionary has one entry for each name: empty it (``seen.clear()``) before another pass.
 
     Raises
     ------
     ValueError
-        If there is no module of a name, or one runs a second time before that.
+        If there is no module with a given name, or if a module runs again before the dictionary is emptied.
 
     >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> with torch.no_grad(), evaluating(network), features(network, ["1"]) as seen:
@@ -65,14 +65,14 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
 def layer_outputs(
     network: nn.Module, layers: Iterable[str], images: Tensor, *, batch_size: int = 500
 ) -> dict[str, Tensor]:
-    """What the named modules of a network give for a stack of images, float32 on the CPU, n along the first axis.
+    """The outputs of the named modules of a network for a stack of images, float32 on the CPU, n along the first axis.
 
-    The network runs in evaluation mode where its parameters are, and is left as it was.
+    The network runs in evaluation mode on the device of its parameters; afterwards its modes are restored.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or a module runs never or more than once for an image.
+        If a name is unknown, or a module does not run exactly once for an image.
 
     >>> from affscore_book.kit.networks import myrtle
     >>> outputs = layer_outputs(myrtle(width=4, channels=1), ["relu3", "relu4"], torch.zeros(3, 1, 32, 32))

@@ -1,6 +1,6 @@
-"""Which names a cell of a notebook reads and which it binds, without running it.
+"""Finds the names that a cell of a notebook reads and binds, without running the cell.
 
-A page that runs cells asks this to find out which earlier cells a cell needs (:mod:`affscore_book.kit.session`).
+A page that runs cells needs them to find out which earlier cells a cell needs (:mod:`affscore_book.kit.session`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def read_and_bound(source: str) -> tuple[frozenset[str], frozenset[str]]:
     """The names that a cell reads before it binds them, without builtins, and the names that it binds.
 
-    What a function of the cell reads counts unless the cell binds it anywhere, since the function is called later.
-    Raises SyntaxError if the source is not Python.
+    A name that a function of the cell reads counts unless the cell binds the name anywhere, since the function is
+    called later. Raises SyntaxError if the source is not Python.
 
     >>> read, bound = read_and_bound("y = [x * k for k in range(3)]")
     >>> sorted(read), sorted(bound)
@@ -32,7 +32,7 @@ def read_and_bound(source: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 class _Scope(ast.NodeVisitor):
-    """Names of one scope, gathered in the order in which its statements run."""
+    """The names of one scope, collected in the order in which its statements run."""
 
     def __init__(self) -> None:
         self.read: set[str] = set()
@@ -51,7 +51,7 @@ class _Scope(ast.NodeVisitor):
             self.bound.add(name)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        for part in (node.value, *node.targets):  # the value is there first
+        for part in (node.value, *node.targets):  # Python evaluates the value first
             self.visit(part)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:

@@ -1,7 +1,7 @@
 """Small convolutional networks: the Myrtle CNN and ResNet20, with and without skips, for images of 32 x 32 pixels.
 
 The chapters ``symmetries``, ``stitching``, ``similarity`` and ``linearized`` train and take apart these networks. Every
-activation is a module of its own with a name, listed by :func:`activation_layers`, so that features can be read and
+activation is a separate module with a name, which :func:`activation_layers` lists, so that features can be read and
 replaced there.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, appendix D.1 and figures 26 and 27.
@@ -36,7 +36,7 @@ def _convolution(inputs: int, outputs: int, stride: int, norm: bool) -> list[nn.
 def myrtle(
     width: int = 64, *, channels: int = 3, slope: float = 0.0, norm: bool = True, constant: bool = False
 ) -> nn.Sequential:
-    """The Myrtle CNN: four 3 x 3 convolutions of width, 2, 4 and 8 times width, then one linear layer.
+    """The Myrtle CNN: four 3 x 3 convolutions with 1, 2, 4 and 8 times ``width`` channels, then one linear layer.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ def myrtle(
     channels
         Channels of the input image.
     slope
-        Negative slope of the activations: 0 is ReLU, 1 the identity.
+        Negative slope of the activations: 0 is ReLU, 1 is the identity.
     norm
-        Batch norm after every convolution; without it the convolutions have biases.
+        Whether batch norm follows every convolution; without batch norm the convolutions have biases.
     constant
-        All four convolutions have ``width`` output channels, as in the paper's appendix D.8.
+        Whether all four convolutions have ``width`` output channels, as in the paper's appendix D.8.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def myrtle(
     >>> import torch
     >>> myrtle(width=16, channels=1)(torch.zeros(2, 1, 32, 32)).shape
     torch.Size([2, 10])
-    >>> sum(parameter.numel() for parameter in myrtle().parameters())  # figure 26 less the biases before batch norm
+    >>> sum(parameter.numel() for parameter in myrtle().parameters())  # figure 26 minus the biases before batch norm
     1557066
     """
     layers: OrderedDict[str, nn.Module] = OrderedDict()
@@ -84,8 +84,9 @@ def _head(pool: nn.Module, inputs: int) -> OrderedDict[str, nn.Module]:
 class BasicBlock(nn.Module):
     """Two 3 x 3 convolutions, added to the block's input: relu2(b(relu1(a(x))) + shortcut(x)).
 
-    Where the block halves the image and doubles the channels, the shortcut takes every second pixel and pads the new
-    channels with zeros, so it has no weights. ``residual=False`` drops the shortcut, ``last_relu=False`` relu2.
+    If the block halves the image and doubles the channels, the shortcut takes every second pixel and pads the new
+    channels with zeros, so it has no weights. ``residual=False`` drops the shortcut, and ``last_relu=False`` drops
+    relu2.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class BasicBlock(nn.Module):
         self.stride, self.new_channels, self.residual = stride, outputs - inputs, residual
 
     def shortcut(self, x: Tensor) -> Tensor:
-        """(n, inputs, H, W) to (n, outputs, H / stride, W / stride)."""
+        """Maps (n, inputs, H, W) to (n, outputs, H / stride, W / stride)."""
         before = self.new_channels // 2
         return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.new_channels - before))
 
@@ -127,20 +128,20 @@ def resnet(
     residual: bool = True,
     last_relu: bool = True,
 ) -> nn.Sequential:
-    """A convolution, then stages of :class:`BasicBlock`: ``blocks[i]`` of ``width * 2**i`` channels in stage i.
+    """A convolution, then stages of :class:`BasicBlock`: stage i has ``blocks[i]`` blocks of ``width * 2**i`` channels.
 
     Parameters
     ----------
     width
         Channels of the first stage; 16 in the paper.
     stem_stride
-        2 lets the first convolution halve the image, which makes everything after it four times cheaper.
+        With 2 the first convolution halves the image, which makes everything after it four times cheaper.
     channels
         Channels of the input image.
     slope
-        Negative slope of the activations: 0 is ReLU, 1 the identity.
+        Negative slope of the activations: 0 is ReLU, 1 is the identity.
     residual
-        False gives the plain network of the same depth, without shortcuts.
+        False makes the plain network of the same depth, without shortcuts.
     last_relu
         False removes the activation after each addition.
 
@@ -173,7 +174,8 @@ def mlp(
 ) -> nn.Sequential:  # fmt: skip
     """A multilayer perceptron: ``depth`` hidden layers of ``width`` units with batch norm, and a linear layer.
 
-    Takes (n, 1, side, side) float32; activations are ``relu1`` to ``relu`` and the depth, of the given negative slope.
+    Its input is (n, 1, side, side) float32. The activations are called ``relu1``, ``relu2``, ... and have the given
+    negative slope.
 
     >>> activation_layers(mlp(depth=3))
     ['relu1', 'relu2', 'relu3']
@@ -189,7 +191,7 @@ def mlp(
 
 
 def activation_layers(network: nn.Module) -> list[str]:
-    """Names of the activation modules in execution order: those called ``relu`` and a number, identities included.
+    """The names of the activation modules in execution order: ``relu`` and a number, including identities.
 
     >>> activation_layers(myrtle())
     ['relu1', 'relu2', 'relu3', 'relu4']
@@ -200,7 +202,7 @@ def activation_layers(network: nn.Module) -> list[str]:
 
 
 def load_network(path: str | os.PathLike[str]) -> tuple[nn.Sequential, dict[str, Any]]:
-    """A trained network of the book in evaluation mode, float32, and what its file says about it.
+    """A trained network of the book in evaluation mode, float32, and the description of it in its file.
 
     Raises
     ------
@@ -211,7 +213,7 @@ def load_network(path: str | os.PathLike[str]) -> tuple[nn.Sequential, dict[str,
     builders: dict[str, Callable[..., nn.Sequential]] = {"myrtle": myrtle, "resnet20": resnet20}
     build = builders.get(about.get("architecture", ""))
     if build is None:
-        raise ValueError(f"path: {path} does not say which network it holds; the files of book/data/networks do.")
+        raise ValueError(f"path: {path} does not say which network it holds, as the files of book/data/networks do.")
     network = build(**about["options"])
     load_weights(network, path)
     return network, about

@@ -1,7 +1,7 @@
-"""Panels written as SVG text, for the figures of cells that run in the page; they look like those of ``figure.js``.
+"""Writes panels as SVG text, for the figures of cells that run in the page; they look like those of ``figure.js``.
 
-The text must be the same on every machine, because notebooks are tested by comparing it. So there are no fonts, no
-dates and no library of pictures here: numbers are rounded to a tenth of a pixel and written out.
+The text must be the same on every machine, because the tests of notebooks compare it. This module therefore uses no
+fonts, no dates and no graphics library: it rounds numbers to a tenth of a pixel and writes them out.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["LOOKS", "Panel", "number", "ticks"]
 
 Array = NDArray[np.float64]
 
-#: Pixels that a panel is wide.
+#: The width of a panel in pixels.
 WIDTH = 340
-#: How each class looks where no style sheet is loaded. figure.css overrides it, for the dark theme too.
+#: The look of each class without a style sheet. figure.css overrides it, also for the dark theme.
 LOOKS = {
     "paper": 'fill="#ffffff"',
     "grid": 'stroke="#d8dee4" stroke-width="1"',
@@ -52,12 +52,12 @@ LOOKS = {
 
 
 def number(value: float) -> str:
-    """A coordinate to a tenth, without trailing zeros and without a negative zero."""
+    """A coordinate rounded to a tenth, without trailing zeros and without a negative zero."""
     return f"{math.floor(value * 10 + 0.5) / 10:.1f}".removesuffix(".0")
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers from ``low`` to ``high``, about six of them.
+    """About six round numbers from ``low`` to ``high``.
 
     >>> ticks(-4, 4)
     [-4.0, -2.0, 0.0, 2.0, 4.0]
@@ -74,18 +74,18 @@ def _marked(limits: tuple[float, float], chosen: Mapping[float, str] | None) -> 
 
 
 class Panel:
-    """One pair of axes. Layers are drawn in the order they are added; ``svg()`` gives the whole as text.
+    """One pair of axes. Layers are drawn in the order in which they are added; ``svg()`` returns the panel as text.
 
     Parameters
     ----------
     label
-        What the picture shows, in words, for readers who do not see it.
+        A description of the picture in words, for readers who do not see it.
     xlim, ylim
         Limits (low, high) of the axes, in the units of the data.
     xlabel, ylabel, legend
-        Texts; ``legend`` lists (class of a line or of points, its name).
+        Texts; ``legend`` lists pairs of the class of a line or of points and its name.
     xticks, yticks
-        Values of the axis and their texts, in place of round numbers.
+        Values on the axis and their labels, in place of round numbers.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Panel:
             at += 46 + 7 * len(text)
 
     def _key(self, look: str, at: int) -> None:
-        """The sign of an entry of the legend, of the shape that its class has in the picture."""
+        """The sign of an entry of the legend, in the shape that its class has in the picture."""
         if look.endswith("-dot"):
             self.add(f'<circle class="{look}" {LOOKS[look]} cx="{at + 14}" cy="12" r="5"/>')
         elif look.endswith("-square"):
@@ -136,25 +136,25 @@ class Panel:
             self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def x_at(self, value: float) -> str:
-        """Where a value of the horizontal axis is, as SVG has it."""
+        """The SVG coordinate of a value on the horizontal axis."""
         return number(self.left + (value - self.xlim[0]) / (self.xlim[1] - self.xlim[0]) * (self.right - self.left))
 
     def y_at(self, value: float) -> str:
-        """Where a value of the vertical axis is."""
+        """The SVG coordinate of a value on the vertical axis."""
         share = (value - self.ylim[0]) / (self.ylim[1] - self.ylim[0])
         return number(self.bottom - share * (self.bottom - self.top))
 
     def add(self, part: str) -> None:
-        """Add an element, written as SVG."""
+        """Add an element that is given as SVG text."""
         self._parts.append(part)
 
     def write(self, look: str, x: object, y: object, text: str, anchor: str = "start") -> None:
-        """Write a text at a place of the picture."""
+        """Write a text at a position of the picture."""
         text = escape(re.sub(r"(?<![a-z])-|-(?![a-z])", "\u2212", text))  # a hyphen stays one
         self.add(f'<text class="{look}" {LOOKS[look]} x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>')
 
     def line(self, look: str, xs: Iterable[float], ys: Iterable[float]) -> None:
-        """A line through the points (xs, ys), broken where y is NaN. ``look`` is one of the classes of figure.css."""
+        """Draw a line through the points (xs, ys) with gaps where y is NaN. ``look`` is a class of figure.css."""
         path, pen = "", "M"
         for x, y in zip(xs, ys, strict=True):
             if np.isnan(y):
@@ -165,29 +165,29 @@ class Panel:
         self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def area(self, look: str, xs: Array, lower: Array, upper: Array) -> None:
-        """What lies between two curves over the same abscissae, all of shape (n,), filled."""
+        """Fill the area between two curves over the same abscissae, all of shape (n,)."""
         there = zip(xs, lower, strict=True), zip(xs[::-1], upper[::-1], strict=True)
         corners = (f"{self.x_at(x)} {self.y_at(y)}" for side in there for x, y in side)
         self.add(f'<path class="{look}" {LOOKS[look]} d="M{"L".join(corners)}Z"/>')
 
     def dot(self, look: str, x: float, y: float, radius: int = 6) -> None:
-        """A dot at (x, y); none where y is NaN."""
+        """Draw a dot at (x, y), unless y is NaN."""
         if not np.isnan(y):
             self.add(f'<circle class="{look}" {LOOKS[look]} cx="{self.x_at(x)}" cy="{self.y_at(y)}" r="{radius}"/>')
 
     def dots(self, look: str, points: Array, radius: int = 4) -> None:
-        """A dot at each of the points (n, 2)."""
+        """Draw a dot at each of the points (n, 2)."""
         for x, y in points:
             self.dot(look, x, y, radius)
 
     def squares(self, look: str, points: Array, side: int = 8) -> None:
-        """A square at each of the points (n, 2), with sides of this many pixels."""
+        """Draw a square at each of the points (n, 2), with sides of this many pixels."""
         for x, y in points:
             left, top = (number(float(at) - side / 2) for at in (self.x_at(x), self.y_at(y)))
             self.add(f'<rect class="{look}" {LOOKS[look]} x="{left}" y="{top}" width="{side}" height="{side}"/>')
 
     def links(self, look: str, starts: Array, ends: Array, head: int = 0) -> None:
-        """A line from each point of ``starts`` (n, 2) to that of ``ends``, with an arrow head of ``head`` pixels."""
+        """Draw a line from each of ``starts`` (n, 2) to its end in ``ends``, with an arrow head of ``head`` pixels."""
         for start, end in zip(starts, ends, strict=True):
             (x, y), (u, v) = ((float(self.x_at(p)), float(self.y_at(q))) for p, q in (start, end))
             path = f"M{number(x)} {number(y)}L{number(u)} {number(v)}"
@@ -200,7 +200,7 @@ class Panel:
             self.add(f'<path class="{look}" {LOOKS[look]} d="{path}"/>')
 
     def crosses(self, look: str, points: Array, arm: float) -> None:
-        """An x at each of the points (n, 2); its arms reach ``arm`` pixels across and down."""
+        """Draw an x at each of the points (n, 2), with arms that reach ``arm`` pixels across and down."""
         across = arm * (self.xlim[1] - self.xlim[0]) / (self.right - self.left)
         up = arm * (self.ylim[1] - self.ylim[0]) / (self.bottom - self.top)
         xs = points[:, :1] + across * np.array([-1, 1, np.nan, -1, 1, np.nan])
@@ -208,11 +208,11 @@ class Panel:
         self.line(look, xs.ravel(), ys.ravel())
 
     def band(self, look: str, start: float, stop: float) -> None:
-        """The panel's height between two abscissae, filled."""
+        """Fill the panel between two abscissae, over its whole height."""
         width = number(float(self.x_at(stop)) - float(self.x_at(start)))
         across, down = f'x="{self.x_at(start)}" width="{width}"', f'y="{self.top}" height="{self.bottom - self.top}"'
         self.add(f'<rect class="{look}" {LOOKS[look]} {across} {down}/>')
 
     def svg(self) -> str:
-        """The picture as one line of SVG."""
+        """The panel as one line of SVG text."""
         return "".join(self._parts) + "</svg>"

@@ -1,4 +1,4 @@
-"""Where a script that trains networks keeps what belongs to one network and seed, and the state it goes on from."""
+"""The files in which a script that trains networks keeps the results of each network and seed, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["RunFiles", "read_checkpoint", "write_checkpoint"]
 
 
 class RunFiles:
-    """The files of one network and seed; their folders are made.
+    """The files of one network and seed; the folders of the files are created.
 
     Parameters
     ----------
     out
-        Folder of the script: ``results``, ``signatures`` and ``weights`` are kept with the project, ``work`` is not.
+        Folder of the script: ``results``, ``signatures`` and ``weights`` are part of the repository, ``work`` is not.
     name, seed
-        Of the network. A blank in the name becomes a dash in the names of files.
+        The name and the seed of the network. A blank in the name becomes a dash in the names of files.
     kept
-        Whether the weights are kept with the project.
+        Whether the weights are part of the repository.
     """
 
     def __init__(self, out: Path, name: str, seed: int, kept: bool) -> None:
@@ -39,16 +39,16 @@ class RunFiles:
             file.parent.mkdir(parents=True, exist_ok=True)
 
     def snapshot(self, step: int) -> Path:
-        """Weights after a step of the training."""
+        """The file of the weights after a step of the training."""
         return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
 
 
 def read_checkpoint(
     file: str | os.PathLike[str] | None, parts: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> list[dict[str, float]]:
-    """Fill network, optimiser and schedule with what :func:`write_checkpoint` kept of them; returns the history.
+    """Load the states that :func:`write_checkpoint` stored into network, optimiser and schedule; returns the history.
 
-    It is empty, and nothing is filled, where ``file`` is None or not there.
+    If ``file`` is None or does not exist, nothing is loaded and the history is empty.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def write_checkpoint(
     settings: Mapping[str, Any],
     history: list[dict[str, float]],
 ) -> None:
-    """Keep the states of ``parts``; the file is complete or as it was before. Nothing happens where it is None."""
+    """Store the states of ``parts``; an error leaves the file as it was before. If it is None, nothing happens."""
     if file is None:
         return
     state = {name: part.state_dict() for name, part in parts.items()}

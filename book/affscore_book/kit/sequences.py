@@ -1,4 +1,4 @@
-"""Signatures as sequences of scores: what of them is compared, and how far apart two sequences are."""
+"""Treats signatures as sequences of scores, and measures the distance of two sequences."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
     Notes
     -----
     All steps have weight 1 and there is no window. The paper does not state its cost, weights or normalisation. Its
-    code pins tslearn, whose DTW is the same; the size of the paper's deviations between data sets (.26 for whole
-    networks) fits that, and would be far too large for normalised ones.
+    code pins tslearn, which computes the same DTW. The size of the paper's deviations between data sets (.26 for whole
+    networks) fits this DTW, and would be far too large for a normalised distance.
 
     The distance is symmetric and not negative. Repeating an element costs nothing, so it can be 0 for different
-    sequences, and the triangle inequality does not hold. Computed by dtaidistance.
+    sequences, and the triangle inequality does not hold. The package dtaidistance computes it.
 
     Examples
     --------

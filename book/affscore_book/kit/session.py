@@ -1,7 +1,7 @@
-"""The cells of a page that runs in the browser: which have to run before another one, and what each of them shows.
+"""Runs the cells of a page in the browser: finds the cells that must run before a given cell, and shows their outputs.
 
-The worker of the page (``_static/run_worker.js``) holds one :class:`Session` and passes on what it emits. Only the
-standard library is needed, so that the same module is tested here and used there.
+The worker of the page (``_static/run_worker.js``) holds one :class:`Session` and passes on what the session emits. The
+module needs only the standard library, so that the tests and the browser use the same module.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from affscore_book.kit.names import read_and_bound
 
 __all__ = ["Session", "texts_behind"]
 
-#: Takes what a cell shows: the kind, "text", "html" or "error", and the text.
+#: A function that takes an output of a cell: its kind, "text", "html" or "error", and its text.
 Emit = Callable[[str, str], None]
 
-#: Characters that a cell may print; a loop without end must not fill the page.
+#: The number of characters that a cell may print; an endless loop must not fill the page.
 LONGEST = 20_000
 
 
 class _Printed(TextIOBase):
-    """Standard output: what is printed is emitted line by line."""
+    """The standard output, which emits the printed text line by line."""
 
     def __init__(self, emit: Emit) -> None:
         super().__init__()
@@ -54,9 +54,10 @@ class _Printed(TextIOBase):
 class Session:
     """The state that the cells of one page share, in the order in which a reader runs them.
 
-    A cell is known by its ``id``. It *needs* the cells that last bound the names it reads, among those above it, and
-    what they need; these run first unless they have run with the same text and nothing has bound the names since. It
-    does not see what a cell changes in place, nor a name that a function reads and a cell below it binds anew.
+    A cell is known by its ``id``. It *needs* the cells above it that last bound the names it reads, and the cells that
+    these cells need. They run first, unless they have run with the same text and no other cell has bound the names
+    since. The session does not notice changes that a cell makes in place, nor a name that a function reads and that a
+    cell below the function binds again.
     """
 
     def __init__(self) -> None:
@@ -67,14 +68,14 @@ class Session:
         self._owner: dict[str, str] = {}
 
     def plan(self, cells: Mapping[str, str], wanted: str) -> list[str]:
-        """The cells to run, in order, ``wanted`` last. ``cells`` maps the ids of the page, in its order, to texts.
+        """The cells to run, in order, with ``wanted`` last. ``cells`` maps the ids of the page, in its order, to texts.
 
         A cell with a syntax error is run alone, so that its error is shown.
         """
         order = list(cells)
         known = {cell: _names(source) for cell, source in cells.items()}
         sources = _sources(wanted, known)
-        # Run again what is out of date, in the order of the page, and what such a run would find bound by another cell.
+        # Run the outdated cells again, in page order, and the sources of names that they would find bound elsewhere.
         steps = {wanted}
         while True:
             more = {cell for cell in sources if cell not in steps and self._out_of_date(cell, cells, sources, steps)}
@@ -91,14 +92,14 @@ class Session:
     def _out_of_date(
         self, cell: str, cells: Mapping[str, str], sources: Mapping[str, Mapping[str, str]], steps: set[str]
     ) -> bool:
-        """Has the cell not run, or had another text, or has a cell that it needs run since, or is about to?"""
+        """Whether the cell has not run with this text, or a cell that it needs has run since or is about to run."""
         turn = self._turn_of.get(cell)
         if turn is None or self._text_of.get(cell) != cells[cell]:
             return True
         return any(source in steps or self._turn_of.get(source, turn) >= turn for source in sources[cell].values())
 
     def run(self, cell: str, source: str, emit: Emit) -> bool:
-        """Run a cell and emit what it shows; False after an error, which is emitted as a few lines."""
+        """Run a cell and emit its outputs. Returns False after an error, which is emitted as a few lines."""
         self._emit = emit
         printed = _Printed(emit)
         name = f"<cell {cell}>"
@@ -110,7 +111,7 @@ class Session:
                 printed.flush()
                 if value is not None:
                     self._display(value)
-        except BaseException as error:  # also KeyboardInterrupt and SystemExit: the worker goes on
+        except BaseException as error:  # KeyboardInterrupt and SystemExit as well: the worker continues
             printed.flush()
             emit("error", _short(error, name))
             self._text_of.pop(cell, None)
@@ -133,7 +134,7 @@ class Session:
         return None if source.rstrip().endswith(";") else value
 
     def _display(self, *values: Any) -> None:
-        """Show values as a notebook does, by HTML or SVG of their own if they have it."""
+        """Show values as a notebook does, with their HTML or SVG if they have one."""
         for value in values:
             for method in ("_repr_html_", "_repr_svg_"):
                 if not isinstance(value, type) and hasattr(value, method):
@@ -145,7 +146,7 @@ class Session:
 
 
 def _sources(wanted: str, known: Mapping[str, tuple[frozenset[str], frozenset[str]]]) -> dict[str, dict[str, str]]:
-    """For a cell and for all that it needs, by name the last cell above that binds it; ``known`` has names in order."""
+    """For a cell and each cell it needs, the last cell above that binds each name; ``known`` has names in order."""
     order = list(known)
 
     def needs(cell: str) -> dict[str, str]:
@@ -161,7 +162,7 @@ def _sources(wanted: str, known: Mapping[str, tuple[frozenset[str], frozenset[st
 
 
 def texts_behind(cells: Mapping[str, str]) -> dict[str, str]:
-    """For each cell its own text and those of the cells that it needs, as one: an output depends on nothing else.
+    """For each cell one text, made of its text and the texts of the cells it needs; its output depends on these only.
 
     >>> texts_behind({"a": "x = 1", "b": "y = 2", "c": "print(x)"})["c"]
     'c: print(x)\\na: x = 1'
@@ -174,18 +175,18 @@ def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     try:
         return read_and_bound(source)
     except SyntaxError:
-        # What it would bind, roughly: a cell that needs it should show this error, and not use an older value.
+        # Roughly the names that it would bind: a cell that needs it should show this error, not use an older value.
         found = re.findall(r"^(?:async\s+)?(?:def|class)\s+(\w+)|^([\w, ]+?)\s*=(?!=)", source, re.MULTILINE)
         return frozenset(), frozenset(name for pair in found for part in pair for name in re.findall(r"\w+", part))
 
 
 def _short(error: BaseException, name: str) -> str:
-    """The error, and the lines of the cell on which it came; frames of libraries are left out."""
+    """The error, and the lines of the cell at which it occurred, without the frames of libraries."""
     lines = list(_frames(error, name))
     if isinstance(error, SyntaxError) and error.filename == name:
         lines = [f"line {error.lineno}: {(error.text or '').strip()}"]
         error = type(error)(error.msg)
-    if len(lines) > 8:  # a function that calls itself without end
+    if len(lines) > 8:  # for example, a function that calls itself endlessly
         lines[4:-4] = ["..."]
     return "\n".join([*lines, "".join(traceback.format_exception_only(error)).strip()])
 

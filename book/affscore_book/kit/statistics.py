@@ -1,4 +1,4 @@
-"""Means with intervals, each under its own name: over independent values, and over pairs that share networks."""
+"""Means with confidence intervals, over independent values and over pairs that share networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Interval", "leaving_out", "over_pairs", "shown", "student_interval"]
 
 
 class Interval(NamedTuple):
-    """A mean with the ends of its confidence interval; they are NaN where the values do not tell how sure it is."""
+    """A mean with the ends of its confidence interval, which are NaN if the values do not show how certain it is."""
 
     mean: float
     low: float
@@ -21,14 +21,14 @@ class Interval(NamedTuple):
 
 
 def _alike(values: np.ndarray) -> bool:
-    """Whether values differ by rounding alone: an interval of width 0 would say that nothing is left to chance."""
+    """Whether values differ only by rounding errors; an interval of width 0 would say that chance plays no role."""
     return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
 
 
 def student_interval(values: Any, level: float = 0.95) -> Interval:
-    """Mean of independent values (n,), n >= 2, such as one for each seed, with Student's interval.
+    """The mean of independent values (n,), n >= 2, such as one value for each seed, with Student's interval.
 
-    Equal values have no interval, and its ends are NaN: ranks and shares of a few networks can be equal by chance.
+    The interval of equal values has NaN as its ends, because ranks and shares of a few networks can be equal by chance.
 
     Raises
     ------
@@ -55,14 +55,14 @@ def leaving_out(
     Parameters
     ----------
     statistic
-        Takes the numbers of the networks that are kept, int64 (m,).
+        A function of the numbers of the networks that are kept, int64 (m,).
     networks
-        How many there are.
+        The number of networks.
     families
-        The family of each, (networks,); without it each is one of its own. Of n families, with v_i the statistic
-        without family i, the variance is taken to be (n - 1) / n times the sum of (v_i - mean of v)^2, and Student's
-        quantile that of n - 1 degrees of freedom. With two no pair is left, and the ends are NaN; so they are where
-        all v_i are equal.
+        The family of each network, (networks,); by default each network is a family. For n families, with v_i the
+        statistic without family i, the variance is estimated as (n - 1) / n times the sum of (v_i - mean of v)^2, and
+        Student's quantile has n - 1 degrees of freedom. The ends are NaN for two families, where no pair would be left,
+        and if all v_i are equal.
 
     >>> values = np.array([1.0, 2.0, 4.0])
     >>> [round(end, 3) for end in leaving_out(lambda kept: values[kept].mean(), 3)]  # a mean: Student's interval
@@ -84,15 +84,16 @@ def leaving_out(
 
 
 def over_pairs(table: np.ndarray) -> Interval:
-    """Mean over pairs of networks, (networks, networks) with NaN where there is none, as :func:`leaving_out`.
+    """The mean over pairs of networks, with the interval of :func:`leaving_out`.
 
-    Pairs that share a network are not independent: twelve pairs of four networks are not twelve results.
+    The values have shape (networks, networks), with NaN for a missing pair. Pairs that share a network are not
+    independent: twelve pairs of four networks are not twelve results.
     """
     return leaving_out(lambda kept: float(np.nanmean(table[kept[:, None], kept])), len(table))
 
 
 def shown(found: Interval, digits: int = 2) -> str:
-    """An interval as text."""
+    """The text of an interval."""
     if math.isnan(found.mean):
         return "-"
     ends = "not estimable" if math.isnan(found.low) else f"{found.low:.{digits}f}, {found.high:.{digits}f}"

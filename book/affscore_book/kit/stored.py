@@ -1,4 +1,4 @@
-"""The results that a script of ``book/data`` stores and a chapter reads: JSON, complete or not there."""
+"""Stores the results of a script of ``book/data`` as JSON, completely or not at all, and reads them for a chapter."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ T = TypeVar("T")
 
 
 def read_results(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], T], script: str) -> T:
-    """What ``build`` makes of the JSON object in a file.
+    """The result of ``build`` for the JSON object in a file.
 
     Parameters
     ----------
     path
         The file.
     build
-        Takes the object; whatever it misses or finds wrong there (a KeyError, a ValueError, ...) is a damaged file.
+        A function of the object; its errors (a KeyError, a ValueError, ...) mean that the file is damaged.
     script
-        What wrote the file, for the errors: ``"book/data/stitching/make.py"``.
+        The script that wrote the file, for the errors, such as ``"book/data/stitching/make.py"``.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is cut off, or is not one of that script.
+        If the file is cut off, or was not written by that script.
 
     >>> read_results("nowhere.json", dict, "make.py")
     Traceback (most recent call last):
@@ -50,9 +50,9 @@ def read_results(path: str | os.PathLike[str], build: Callable[[dict[str, Any]],
 
 
 def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str, Any]:
-    """The results in ``file``, or ``empty`` ones with ``settings`` where there is no file, marked with the versions.
+    """The results in ``file``, or ``empty`` results with ``settings`` if there is no file, marked with the versions.
 
-    Ends the script with a sentence where the file was made with other settings.
+    If the file was made with other settings, the script ends with a sentence.
     """
     import scipy  # here, since a page that only reads results has neither SciPy nor torch
 
@@ -62,13 +62,13 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
     if file.exists():
         results = json.loads(file.read_text(encoding="utf-8"))
         if results["settings"] != settings:
-            raise SystemExit(f"{file.name} has other settings than this script; remove it to start anew.")
+            raise SystemExit(f"{file.name} has other settings than this script; remove it to start again.")
     results["made_with"] = versions() | {"scipy": scipy.__version__, "device": "cpu, one thread"}
     return results
 
 
 def rounded(values: Any) -> Any:
-    """What JSON can hold of lists and dictionaries of numbers: floats to six digits after the point, NaN as None.
+    """Lists and dictionaries of numbers as JSON can hold them: floats rounded to six decimals, and NaN as None.
 
     >>> rounded({"score": [0.12345678, float("nan")], "calls": 2})
     {'score': [0.123457, None], 'calls': 2}
@@ -78,8 +78,8 @@ def rounded(values: Any) -> Any:
 
 
 def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
-    """Write all results; the file is complete or as it was before."""
+    """Write all results; an error leaves the file as it was before."""
     with replacing(file) as beside:
-        separators = None if indent else (",", ":")  # a space after each would be an eighth of a large file
+        separators = None if indent else (",", ":")  # spaces after separators would be an eighth of a large file
         text = json.dumps(results, indent=indent, separators=separators, allow_nan=False)
         beside.write_text(text + "\n", encoding="utf-8")

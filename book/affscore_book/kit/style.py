@@ -1,6 +1,6 @@
 """The style that the figures of chapters and suites share.
 
-Figures are 6 inches wide with large type on white, so that they can be read on a phone and in the dark theme.
+Figures are 6 inches wide and have large type on white, so that they can be read on a phone and in the dark theme.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = [
     "BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "panels", "styled",
 ]  # fmt: skip
 
-#: Okabe and Ito's palette (with darker green, purple and orange), readable with any colour vision.
+#: Okabe and Ito's palette (with a darker green, purple and orange), which is readable with any colour vision.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK = (
     "#0072b2", "#d55e00", "#007a5a", "#a0428a", "#b87d00", "#56b4e9", "#333333",
 )  # fmt: skip
-#: Width of every figure in inches.
+#: The width of every figure in inches.
 WIDTH = 6.0
 
 _STYLE: dict[Any, Any] = {
@@ -44,11 +44,11 @@ def _style() -> Iterator[None]:
     with plt.rc_context(_STYLE):
         yield
         interactive = plt.isinteractive()
-    # The first figure starts the backend, and Jupyter's turns on interactive mode, which the context would undo.
+    # The first figure starts the backend. Jupyter's backend turns on interactive mode, which the context would undo.
     plt.interactive(interactive)
 
 
-#: Decorator: the function draws in the book's style, whatever the reader's settings.
+#: A decorator: the function draws in the book's style, whatever the reader's settings are.
 styled = _style()
 
 

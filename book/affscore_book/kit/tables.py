@@ -16,18 +16,18 @@ __all__ = ["Table"]
 
 
 class Table:
-    """Columns of equal length that print as text and as HTML, with rounded numbers.
+    """A table of columns with equal length that prints as text and as HTML, with rounded numbers.
 
     Parameters
     ----------
     columns
         Maps a heading to its values: numbers, texts, or None for no value. NaN and None print as ``-``.
     digits
-        Decimals of floating-point numbers.
+        Number of decimals of floating-point numbers.
     notes
         Sentences below the table.
     align
-        In HTML, align numbers right and texts left; False leaves that to the page.
+        Whether HTML aligns numbers right and texts left; False leaves the alignment to the page.
 
     Examples
     --------
@@ -54,14 +54,14 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:
-        """The table with these rows; all have the headings of the first."""
+        """The table with these rows, which all have the headings of the first row."""
         return cls({name: [row[name] for row in rows] for name in rows[0]}, **options)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))
 
     def __getitem__(self, column: str) -> np.ndarray:
-        """A column as an array: float64 with NaN for None if it holds numbers, else of texts."""
+        """A column as an array: float64 with NaN for None if it holds numbers, otherwise an array of texts."""
         values = self.columns[column]
         if any(isinstance(value, str) for value in values):
             return np.array(values, dtype=object)
@@ -87,7 +87,7 @@ class Table:
         return str(value)
 
     def _cells(self) -> tuple[list[list[str]], list[bool]]:
-        """All cells as text, the headings first, and which columns hold numbers."""
+        """All cells as text, with the headings first, and whether each column holds numbers."""
         body = [[self._text(value) for value in row] for row in zip(*self.columns.values(), strict=True)]
         numeric = [not any(isinstance(value, str) for value in values) for values in self.columns.values()]
         return [list(self.columns), *body], numeric
@@ -110,8 +110,8 @@ class Table:
         return f'<table class="table">\n{rows}</table>{notes}'
 
     def csv(self) -> str:
-        """Comma-separated values: all digits of numbers, "" for undefined ones, and an apostrophe before a text that a
-        spreadsheet would read as a formula."""
+        """Comma-separated values, with all digits of numbers, "" for undefined numbers, and an apostrophe before a text
+        that a spreadsheet would read as a formula."""
 
         def cell(value: Any) -> Any:
             if not isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Train a small network on 32 x 32 images, so that a stopped run goes on and ends as if it had not been stopped.
+"""Trains a small network on 32 x 32 images; a stopped run can continue and ends as if it had not been stopped.
 
-One recipe for every network of the book: Adam, one cycle of the learning rate, shifts of up to two pixels and flips.
-Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch), so an epoch depends on
-nothing but the state before it.
+All networks of the book share one recipe: Adam, one cycle of the learning rate, shifts of up to two pixels and flips.
+Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch), so an epoch depends only on
+the state before it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Images(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageData:
-    """Three disjoint sets of images: weights are fitted on ``train``, choices made on ``validation``, results read
-    off ``test``. ``mean`` and ``std`` are those of the training pixels, per channel, between 0 and 1.
+    """Three disjoint sets of images: weights are fitted on ``train``, choices are made on ``validation``, and results
+    are measured on ``test``. ``mean`` and ``std`` belong to the training pixels, per channel, between 0 and 1.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ImageData:
     std: Tensor
 
     def standardise(self, images: Tensor) -> Tensor:
-        """uint8 (n, channels, H, W) to float32 of mean 0 and standard deviation 1 per channel."""
+        """Converts uint8 (n, channels, H, W) to float32 with mean 0 and standard deviation 1 per channel."""
         mean, std = (value.to(images.device)[:, None, None] for value in (self.mean, self.std))
         return (images.float() / 255 - mean) / std
 
@@ -82,7 +82,7 @@ class ImageData:
 
 
 def _labelled(name: str, part: str, root: str | os.PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
-    """The ``"train"`` or ``"test"`` part of a set as it is: uint8 (N, 28, 28) or (N, 32, 32, 3), and labels (N,)."""
+    """The ``"train"`` or ``"test"`` part of a data set: uint8 (N, 28, 28) or (N, 32, 32, 3), and labels (N,)."""
     if name == "cifar10":
         found = cifar(name, root, train=part == "train")
         return found.data, np.array(found.targets)
@@ -98,7 +98,7 @@ def _labelled(name: str, part: str, root: str | os.PathLike[str] | None) -> tupl
 def image_data(
     name: str = "fashion-mnist", *, root: str | os.PathLike[str] | None = None, train: int | None = None
 ) -> ImageData:
-    """A labelled data set as tensors, padded to 32 x 32 with black; 5,000 random training images are for validation.
+    """A labelled data set as tensors, padded to 32 x 32 with black; 5,000 random training images serve as validation.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def image_data(
     root
         Folder of the data; see :func:`affscore.zoo.datasets.load_dataset`.
     train
-        Number of training images; None for all that validation leaves.
+        Number of training images; None for all images that validation leaves.
 
     Raises
     ------
     ValueError
-        If the name is unknown, a file is damaged, or more images are asked for than there are.
+        If the name is unknown, a file is damaged, or ``train`` exceeds the number of images.
     OSError
-        If the data are not there and cannot be downloaded.
+        If the data are missing and cannot be downloaded.
     """
     check_choice("name", name, ("fashion-mnist", "cifar10"))
     parts = {}
@@ -141,9 +141,9 @@ def image_data(
 
 
 def augment(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to two pixels (black moves in) and flipped left to right in half the cases.
+    """Each image shifted by up to two pixels (black moves in) and flipped left to right in half of the cases.
 
-    uint8 (n, channels, H, W) to the same. The paper's augmentation (appendix D.1).
+    Input and output are uint8 (n, channels, H, W). This is the paper's augmentation (appendix D.1).
     """
     n, _, height, width = images.shape
     offsets = torch.randint(0, 5, (2, n, 1), generator=generator).to(images.device)
@@ -172,32 +172,32 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> list[dict[str, float]]:
-    """Train in place, on the device where the network is. It ends in evaluation mode.
+    """Train a network in place, on its device. Afterwards the network is in evaluation mode.
 
     Parameters
     ----------
     network
-        Takes float32 (n, channels, 32, 32), gives logits (n, classes). Parameters that do not require a gradient
-        stay as they are.
+        Maps float32 (n, channels, 32, 32) to logits (n, classes). Parameters that do not require a gradient do not
+        change.
     epochs, learning_rate, batch_size
         Passes over ``data.train``, the peak of the one-cycle schedule of Adam, and images in a step.
     seed
-        Of order and augmentation. The weights are the caller's.
+        The seed of order and augmentation. The caller chooses the weights.
     penalty
-        Given the progress of the run from 0 to 1, a term to add to the loss.
+        A function from the progress of the run, from 0 to 1, to a term that is added to the loss.
     after_step
         Called after every step with the progress, for projections.
     after_epoch
-        Called with the number of finished epochs, for measurements; the network is in evaluation mode.
+        Called with the number of finished epochs, for measurements; the network is then in evaluation mode.
     schedule
-        Factor of ``learning_rate`` by the progress, instead of the one cycle.
+        A function from the progress to a factor of ``learning_rate``, instead of the one cycle.
     checkpoint
-        A file written after every epoch and read at the start. The run goes on from there and ends with the same
-        weights, bit for bit on the same machine, as a run that was not stopped. It is removed at the end.
+        A file that is written after every epoch and read at the start. The run continues from it and ends with the same
+        weights, bit for bit on the same machine, as a run that was not stopped. The file is removed at the end.
 
     Returns
     -------
-    One ``{"loss": mean training loss, "validation": accuracy}`` an epoch.
+    One ``{"loss": mean training loss, "validation": accuracy}`` for each epoch.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def fit(
     """
     device = next(network.parameters()).device
     steps = math.ceil(len(data.train.labels) / batch_size)
-    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)  # leaves out what has no gradient
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)  # it skips parameters without a gradient
     total_steps = epochs * steps
     scheduler: torch.optim.lr_scheduler.LRScheduler
     if schedule is None:
@@ -250,7 +250,7 @@ def fit(
 
 @torch.no_grad()
 def accuracy(network: nn.Module, data: ImageData, images: Images) -> float:
-    """Share of the images whose largest output is at their label, between 0 and 1, in evaluation mode."""
+    """The share of images whose largest output is that of their label, between 0 and 1, in evaluation mode."""
     device = next(network.parameters()).device
     right = 0
     with evaluating(network):
@@ -261,9 +261,9 @@ def accuracy(network: nn.Module, data: ImageData, images: Images) -> float:
 
 
 def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
-    """Write the state dict as safetensors, floating-point values as float16, with ``about`` as JSON in its header.
+    """Write the state dict as safetensors, with floating-point values as float16 and ``about`` as JSON in the header.
 
-    The file is complete or not there.
+    The file is written completely or not at all.
     """
     state = {
         name: (value.half() if value.is_floating_point() else value).contiguous().cpu()
@@ -274,7 +274,7 @@ def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[s
 
 
 def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What :func:`save_weights` was told about the weights.
+    """The description of the weights that :func:`save_weights` wrote.
 
     Raises
     ------
@@ -286,14 +286,14 @@ def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
             return json.loads((opened.metadata() or {}).get("about", "{}"))
     except FileNotFoundError:
         raise
-    except Exception as error:  # safetensors raises its own kind for every damage
+    except Exception as error:  # safetensors raises a different kind for each kind of damage
         raise ValueError(f"path: {path} cannot be read as safetensors ({error}).") from error
 
 
 def load_weights(network: nn.Module, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Fill a network with the weights that :func:`save_weights` wrote; returns what was written about them.
+    """Load the weights that :func:`save_weights` wrote into a network; returns their description.
 
-    The network is put in evaluation mode.
+    The network is put into evaluation mode.
 
     Raises
     ------

@@ -18,21 +18,21 @@ PAGE = """\
 
 <!-- Written by `book/data/verified_models/make.py --page`. -->
 
-Does `affscore` see every activation call of a network, and does the network compute the same while it is watched? Here
-are the answers for {networks} networks:
+Does `affscore` see every activation call of a network, and does the network compute the same output while `affscore`
+watches it? This page has the answers for {networks} networks:
 {libraries}, with torch {torch}.
-Each has random weights and was given {batch} small inputs. Those of torchvision and timm have their own width and
-depth, those of Hugging Face are small ones of each architecture.
+Each network has random weights and was given {batch} small inputs. The networks of torchvision and timm have their
+original width and depth; those of Hugging Face are small versions of each architecture.
 
 {summary}
 
-**A second count.** PyTorch's profiler records every operator that runs, with the one that called it. The outermost
-ones whose names are activation functions are counted, and each module of a known class that spells an activation out in
-arithmetic counts as one call. None of `affscore`'s code is involved. This count has a limit: it goes by names. It
-misses arithmetic that acts as an activation in a class that it does not know. The signature has such arithmetic under
-the names of its operators{arithmetic}.
+**A second count.** PyTorch's profiler records every operator that runs, with the operator that called it. The second
+count has the outermost operators whose names are activation functions. Each module of a known class that computes an
+activation by arithmetic counts as one call. The count uses none of `affscore`'s code. It has a limit: it goes by
+names. It misses arithmetic that acts as an activation in a class that it does not know. The signature has such
+arithmetic under the names of its operators{arithmetic}.
 
-**Your own network** goes through the same checks in three lines:
+**Your own network** passes through the same checks in three lines:
 
 ```python
 from affscore_study.verified_models.measuring import verify
@@ -40,10 +40,11 @@ row = verify(model.eval(), inputs)  # a tensor, or tensors by argument
 print(row)
 ```
 
-**The tables.** *Size* is the number of parameters. *Ran* is the second count; *in* is what the signature scores,
-*gates* among that, and *out* what it excludes. *=*: the output has the same bits with and without the watching. *Time*
-is the processor time of a signature divided by that of the bare forward pass, on one thread, median of {rounds}
-rounds. On inputs as small as these it shows the fixed cost of a call; `benchmarks/signature.py` measures large batches.
+**The tables.** *Size* is the number of parameters. *Ran* is the second count. *In* is the number of calls that the
+signature scores, *gates* is how many of these are gates, and *out* is the number of calls that it excludes. *=* says
+whether the output has the same bits with and without `affscore`. *Time* is the CPU time of a signature divided by the
+CPU time of the bare forward pass, on one thread, as the median of {rounds} rounds. On such small inputs it shows the
+fixed cost of a call; `benchmarks/signature.py` measures large batches.
 
 {unscored}
 
@@ -52,20 +53,22 @@ rounds. On inputs as small as these it shows the fixed cost of a call; `benchmar
 
 {excluded}## Calls that do not vary
 
-With these random weights and inputs the pooled input or output of these calls does not vary by more than rounding. They
+With these random weights and inputs the pooled input or output of these calls varies only by rounding errors. The calls
 count as scored, and their score is NaN.
 
 {constant}.
 
 ## Calls under another name
 
-Where a network spells an activation out in its own code, the second count sees the function inside, and the signature
-has the whole.
+Where a network computes an activation by arithmetic in its code, the second count sees the function inside it, and the
+signature has the whole activation.
 
 {renamed}
-## What is not as it should be
+<a id="what-is-not-as-it-should-be"></a>
 
-Counts that differ, outputs that change while they are watched, and errors:
+## Failures
+
+These networks have counts that differ, outputs that change while they are watched, or errors:
 
 {wrong}
 """
@@ -83,7 +86,7 @@ TABLE = """\
 
 
 def render(results: dict[str, Any]) -> str:
-    """The page in MyST Markdown: ``results`` holds ``settings`` and ``models``, a row or an error for each."""
+    """The page in MyST Markdown; ``results`` holds ``settings`` and ``models``, with a row or an error for each."""
     settings = results["settings"]
     models = dict(sorted(results["models"].items(), key=lambda item: item[0].lower()))
     rows = {name: row for name, row in models.items() if "error" not in row}
@@ -118,7 +121,7 @@ def agrees(row: Row) -> bool:
 
 
 def _found(row: Row) -> Counter[str]:
-    """What the signature has of each function, scored or excluded."""
+    """How many calls of each function the signature has, scored or excluded."""
     found: Counter[str] = Counter(row["scored"])
     for function, _, calls in row["excluded"]:
         found[function] += calls
@@ -126,13 +129,13 @@ def _found(row: Row) -> Counter[str]:
 
 
 def _arithmetic(rows: dict[str, Row]) -> str:
-    """The networks with arithmetic beside the counted functions, with how many calls of it."""
+    """The networks that also have activations in arithmetic, each with the number of these calls."""
     many = {name: sum(row["arithmetic"].values()) for name, row in rows.items() if "arithmetic" in row}
     return ", ".join(f"{calls} calls in {_short(name)}" for name, calls in many.items())
 
 
 def _without_score(rows: dict[str, Row]) -> list[str]:
-    """The networks of which calls ran and none is scored."""
+    """The networks in which calls ran but no call is scored."""
     return [name for name, row in rows.items() if sum(row["counted"].values()) and not row["scored"]]
 
 
@@ -145,7 +148,7 @@ def _summary(models: dict[str, Row], rows: dict[str, Row]) -> str:
         ("Activation calls that ran", f"{ran:,}"),
         ("scored", f"{scored:,}, {gates:,} of them gates"),
         ("seen and excluded, each with a reason", f"{out:,}"),
-        ("Networks of which no call is scored", str(len(_without_score(rows)))),
+        ("Networks without any scored call", str(len(_without_score(rows)))),
         ("Networks whose two counts agree", f"{sum(map(agrees, rows.values()))} of {len(models)}"),
         ("Networks whose output has the same bits", f"{same} of {len(models)}"),
         ("Time of a signature, in bare forward passes, median", f"{time:.1f}"),
@@ -166,10 +169,10 @@ def _table(title: str, rows: dict[str, Row]) -> str:
 
 def _unscored(rows: dict[str, Row]) -> str:
     if not (names := _without_score(rows)):
-        return "**Without a signature.** None: of every network some call is scored."
+        return "**Without a signature.** None: every network has a call with a score."
     return (
-        f"**Without a signature.** Of {_and(list(map(_short, names)))} every call is excluded: `affscore` has no score "
-        "to give there.\n[Excluded calls](#excluded-calls) has the reason of each."
+        f"**Without a signature.** Every call of {_and(list(map(_short, names)))} is excluded, so these networks have "
+        "no scores.\n[Excluded calls](#excluded-calls) has the reason for each call."
     )
 
 
@@ -202,9 +205,10 @@ def _wrong(models: dict[str, Row]) -> str:
             lines.append(f"- {name} has no signature: {row['error']}")
             continue
         if not agrees(row):
-            lines.append(f"- {name}: {_functions(row['counted'])} ran, the signature has {_functions(_found(row))}.")
+            ran, found = _functions(row["counted"]), _functions(_found(row))
+            lines.append(f"- {name}: {ran} ran, but the signature has {found}.")
         if not row["identical"]:
-            lines.append(f"- {name}: the output differs while the network is watched.")
+            lines.append(f"- {name}: the output changes while the network is watched.")
     return "\n".join(lines) or "None."
 
 
@@ -213,7 +217,7 @@ def _functions(counts: Mapping[str, int]) -> str:
 
 
 def _listed(calls: Mapping[str, int]) -> str:
-    """Networks, each with a number of calls."""
+    """The networks, each with its number of calls."""
     return ", ".join(f"{_breakable(name)} {number}" for name, number in calls.items()) or "None"
 
 
@@ -228,7 +232,7 @@ def _breakable(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    """The same without the library."""
+    """The breakable name without its library."""
     return _breakable(name.partition("/")[2])
 
 
