@@ -75,9 +75,8 @@ class _Levels:
         return rank_correlation([SETTINGS[name].year for name in names], self.of(names, what, **options), names)
 
 
-def _by_channels(of: Callable[[int], Interval], counts: Iterable[int] = ALL_AND_FEW) -> dict[str, Interval]:
-    """A number by how many channels of a call count, 0 for all."""
-    return {f"{count} random channels a call" if count else "all channels": of(count) for count in counts}
+def _channels(count: int) -> str:
+    return f"{count} random channels a call" if count else "all channels"
 
 
 def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> Interval:
@@ -89,7 +88,7 @@ def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> In
 def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """Figure 5 A: a decade of rising linearity, with all channels of a call and with equally many."""
     levels, early = _Levels(decade, equal), _early(decade)
-    found = _by_channels(lambda count: levels.rise(early, channels=count))
+    found = {_channels(count): levels.rise(early, channels=count) for count in ALL_AND_FEW}
     return judged("decade", "rise", {"year": found})
 
 
@@ -112,7 +111,9 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     starts = {"the raw start": "raw start", "the start with norm set": START}
     which = {"all networks": False, "those with norm": True}
     without = {
-        what: _by_channels(partial(_rise_without, levels, _early(decade, norm), gates), (0, *CHANNELS))
+        what: {
+            _channels(count): levels.rise(_early(decade, norm), gates=gates, channels=count) for count in (0, *CHANNELS)
+        }
         for what, norm, gates in (
             ("gate calls left out", False, False), ("networks with norm", True, True),
             ("networks with norm, gate calls left out", True, False),
@@ -126,25 +127,25 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
             for names, norm in which.items() for start, state in starts.items()
         },
         "without": without,
-        "returning": _by_channels(lambda count: _apart(levels.of(around, channels=count), around, RETURNING)),
+        "returning": {
+            _channels(count): _apart(levels.of(around, channels=count), around, RETURNING) for count in ALL_AND_FEW
+        },
     }  # fmt: skip
     return judged("decade", "trend", found)
-
-
-def _rise_without(levels: _Levels, names: Sequence[str], gates: bool, count: int) -> Interval:
-    return levels.rise(names, gates=gates, channels=count)
 
 
 def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
     """The slides: median, maximum and range by year, and deeper networks beside early ones."""
     levels, early, some = _Levels(decade, equal), _early(decade), [*EARLY, *DEEPER]
-    numbers = {"median score": np.median, "largest score": np.max, "range of the scores": np.ptp}
+    numbers: dict[str, Callable[..., Any]] = {
+        "median score": np.median, "largest score": np.max, "range of the scores": np.ptp,
+    }  # fmt: skip
     found = {
         "year": {
-            name: _by_channels(lambda count, of=of: levels.rise(early, of, channels=count))  # type: ignore[misc]
+            name: {_channels(count): levels.rise(early, of, channels=count) for count in ALL_AND_FEW}
             for name, of in numbers.items()
         },
-        "deeper": _by_channels(lambda count: _apart(levels.of(some, channels=count), some, DEEPER)),
+        "deeper": {_channels(count): _apart(levels.of(some, channels=count), some, DEEPER) for count in ALL_AND_FEW},
     }
     return judged("decade", "era", found)
 

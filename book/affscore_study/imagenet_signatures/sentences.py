@@ -163,13 +163,14 @@ def _found(sentence: Sentence, results: Results | None) -> Worded:
 
 def sentence_claims(results: Results | None, only: str = "") -> list[Claim]:
     """The sentences that have a rule, or those of one rule."""
-    measured = {
-        name: {key: _found(one, results) for key, one in each.items()}
-        if isinstance(each, dict)
-        else _found(each, results)
-        for name, each in _sentences().items()
-        if only in ("", name)
-    }
+    measured: dict[str, Worded | dict[str, Worded]] = {}
+    for name, each in _sentences().items():
+        if only not in ("", name):
+            continue
+        if isinstance(each, dict):
+            measured[name] = {key: _found(one, results) for key, one in each.items()}
+        else:
+            measured[name] = _found(each, results)
     return judge([rule for rule in read_rules("imagenet_signatures", "sentences") if rule.name in measured], measured)
 
 
