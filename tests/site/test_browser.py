@@ -246,7 +246,8 @@ def check_reading(figure: Any) -> None:
         assert reading.inner_text() == invitation
 
 
-def test_a_finger_reads_a_picture_out_and_the_numbers_stay_in_sight(chromium):
+def test_a_finger_reads_a_picture_out(chromium):
+    """A tap on a picture reads out its numbers, which stay in sight."""
     with opened(chromium, FILES, WIDGET_PAGES[0], has_touch=True, **PHONE) as (tab, problems):
         settle(tab)
         panel = tab.locator(".affscore-panels svg[role=slider]").first
