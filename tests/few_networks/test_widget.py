@@ -40,4 +40,4 @@ def test_each_way_holds_the_truth_as_often_as_it_should():
 
 def test_the_picture_counts_what_it_draws():
     widget = HundredStudies(networks=3, way="normal")
-    assert f"A share of {widget.held().mean():.2f} of the intervals holds the truth" in widget.picture()
+    assert f"{widget.held().sum()} of the 100 intervals contain the truth" in widget.picture()

@@ -86,7 +86,7 @@ function render({ model, el }) {
     curve(COUNTS, COUNTS.map((count, i) => (seen[i] ? evaluate({ networks: count, way }).score : NaN)));
     dot([networks], [score]);
     return {
-      score, headline: `A share of ${format(score)} of the intervals holds the truth`,
+      score, headline: `${format(100 * score, 0)} of the 100 intervals contain the truth`,
       text: "A good method misses about five, give or take a few.",
     };
   });
