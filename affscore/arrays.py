@@ -85,8 +85,8 @@ def _one_thread() -> Iterator[None]:
             yield
         return
     with _LOCK:
-        before = torch.get_num_threads() if _THREAD.__dict__.setdefault("known", not _INSIDE) else max(_INSIDE)
-        _THREAD.known = True
+        known = hasattr(_THREAD, "known") or not _INSIDE
+        before, _THREAD.known = torch.get_num_threads() if known else max(_INSIDE), True
         _INSIDE.append(before)
         if before > 1:
             torch.set_num_threads(1)

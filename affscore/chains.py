@@ -270,8 +270,10 @@ class Chains:
 
 def _equal(one: Node, other: Node) -> bool:
     """Whether two tensors are the same function of one root, as both exponentials in ``x.exp() / x.exp().sum(1)``."""
-    if one is other or one.root is not other.root or not one.shadows:
-        return one is other
+    if one is other:
+        return True
+    if one.root is not other.root or not one.shadows:
+        return False
     values, others = (node.shadow(node.root).values for node in (one, other))
     return values is not None and others is not None and torch.equal(values, others)
 
