@@ -14,19 +14,40 @@ from affscore_book import kit
 from affscore_book.kit.affinity2d import POINTS, cloud
 from affscore_book.kit.bundle import bundle
 from affscore_book.theory.measures import covariance, fixed_image
-from affscore_book.theory.widget import (
-    CENTRE,
-    EXCHANGES,
-    MAPS,
-    WIDTHS,
-    CloudThroughActivation,
-    MoveTheCloud,
-    exchanged,
-    frame,
-)
+from affscore_book.theory.widget import CENTRE, EXCHANGES, MAPS, WIDTHS, CloudThroughActivation, MoveTheCloud
 
 SOURCE = CloudThroughActivation._esm
 PLANE, ASSIGNMENT = (bundle(Path(kit.__file__).with_name(f"{name}.js")) for name in ("affinity2d", "assignment"))
+
+
+def frame(values):
+    """Limits that hold all values and seldom change while a slider moves: multiples of a power of two."""
+    low, high = float(values.min()), float(values.max())
+    step = 2.0 ** math.ceil(math.log2(high - low)) / 4 if high > low else 1.0
+    return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
+
+
+def exchanged(image, y, exchanges):
+    """A coupling of ``image`` with ``y``, both (n, 2), after exchanges of two partners, and how many there were.
+
+    The first coupling sends each point half of the list further. Each exchange is the one that lowers the cost most;
+    when none lowers it, there are no more.
+    """
+    n = len(image)
+    cost = ((image[:, None] - y) ** 2).sum(axis=2)
+    partner = (np.arange(n) + n // 2) % n
+    for done in range(exchanges):
+        best, gain = None, 1e-9
+        for i in range(n):
+            for j in range(i + 1, n):
+                p, q = partner[i], partner[j]
+                won = cost[i, p] + cost[j, q] - cost[i, q] - cost[j, p]
+                if won > gain + 1e-9:
+                    best, gain = (i, j), won
+        if best is None:
+            return partner, done
+        partner[list(best)] = partner[list(best[::-1])]
+    return partner, exchanges
 
 
 def hard_pairs():

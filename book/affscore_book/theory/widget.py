@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,11 @@ from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.affinity2d import cloud
 from affscore_book.kit.widgets import ComputedWidget
 
-__all__ = ["CloudThroughActivation", "MoveTheCloud", "exchanged"]
+__all__ = ["CloudThroughActivation", "MoveTheCloud"]
 
 Array = NDArray[np.float64]
 
 CENTRE, WIDTHS = 3.0, (0.02, 1.0)
-
-
-def frame(values: Array) -> tuple[float, float]:
-    """Limits that hold all values and seldom change while a slider moves: multiples of a power of two.
-
-    >>> frame(np.array([0.1, 0.9]))
-    (-0.0625, 1.0625)
-    """
-    low, high = float(values.min()), float(values.max())
-    step = 2.0 ** math.ceil(math.log2(high - low)) / 4 if high > low else 1.0
-    return (math.floor(low / step) - 0.25) * step, (math.ceil(high / step) + 0.25) * step
 
 
 class CloudThroughActivation(ComputedWidget):
@@ -90,29 +78,6 @@ MAPS: dict[str, tuple[str, Callable[[Array], Array]]] = {
     "turn": ("quarter turn", lambda x: x @ TURN),
     "shear": ("shear", lambda x: x @ SHEAR),
 }
-
-
-def exchanged(image: Array, y: Array, exchanges: int) -> tuple[NDArray[np.intp], int]:
-    """A coupling of ``image`` with ``y``, both (n, 2), after exchanges of two partners, and how many there were.
-
-    The first coupling sends each point half of the list further. Each exchange is the one that lowers the cost most;
-    when none lowers it, there are no more.
-    """
-    n = len(image)
-    cost = ((image[:, None] - y) ** 2).sum(axis=2)
-    partner = (np.arange(n) + n // 2) % n
-    for done in range(exchanges):
-        best, gain = None, 1e-9
-        for i in range(n):
-            for j in range(i + 1, n):
-                p, q = partner[i], partner[j]
-                won = cost[i, p] + cost[j, q] - cost[i, q] - cost[j, p]
-                if won > gain + 1e-9:
-                    best, gain = (i, j), won
-        if best is None:
-            return partner, done
-        partner[list(best)] = partner[list(best[::-1])]
-    return partner, exchanges
 
 
 class MoveTheCloud(ComputedWidget):
