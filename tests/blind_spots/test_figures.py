@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import pytest
+from panels import SVG, check_panels, drawn
 
 from affscore_book.blind_spots import figures
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def drawn(drawing):
-    return list(ElementTree.fromstring(drawing._repr_html_()).iter(f"{SVG}svg"))
 
 
 @pytest.mark.parametrize(
@@ -26,8 +19,7 @@ def drawn(drawing):
     ids=["lines", "r2", "partners", "resolution"],
 )
 def test_each_panel_says_what_it_shows(drawing, panels, words):
-    found = drawn(drawing)
-    assert len(found) == panels and all(words in panel.get("aria-label") for panel in found)
+    check_panels(drawing, panels, words)
 
 
 def test_every_point_is_named():

@@ -173,9 +173,3 @@ def test_without_torch_arrays_give_what_tensors_give():
         expected[4:4] = measure(x, y, covariance=covariance).values()
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(mine, np.asarray(theirs), rtol=1e-9, atol=1e-9)
-
-
-def test_importing_affscore_imports_neither_torch_nor_scipy():
-    program = "import sys, affscore; print([name for name in ('torch', 'scipy') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from affscore import affinity_score, paired_affinity_score
-from affscore_book.first_signature.twins import load_twins, measure_twins
+from affscore_book.first_signature.twins import measure_twins
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "twins.json"
 
@@ -39,16 +39,3 @@ def test_a_call_that_passes_everything_is_its_own_twin():
     assert found["own"][0] == 1 and found["own"][1] > 0.9
     strangers = affinity_score(pooled[0], pooled[1].flip(1)).item()
     assert found["strangers"][1] == pytest.approx(strangers, abs=1e-5) and strangers < found["score"][1]
-
-
-def test_what_the_chapter_says_of_the_stored_twins():
-    stored = load_twins(STORED)
-    kinds = ["score", "twin", "plain", "paired", "own", "strangers"]
-    assert {kind: values.shape for kind, values in stored.items()} == dict.fromkeys(kinds, (3, 33))
-    gap = stored["twin"] - stored["score"]
-    assert gap.min() > 0 and np.ptp(gap, axis=0).max() < gap.min()  # every call is below its twin, beyond the scatter
-    assert gap[0].argmin() == 3 and stored["plain"][0, 3] < 0.95
-    assert (stored["twin"][0] > 0.95).sum() == 30
-    lost = stored["score"] - stored["paired"]
-    assert lost.min() > -1e-6 and lost.max() < 0.005  # the pairing changes next to nothing
-    assert stored["own"].mean() > 0.95 and np.median(stored["strangers"]) < np.median(stored["score"])

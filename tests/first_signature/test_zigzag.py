@@ -10,8 +10,6 @@ from affscore.zoo.models import load_model
 from affscore_book.first_signature.zigzag import (
     Block,
     Zigzag,
-    intervention_table,
-    load_zigzag,
     measure_blocks,
     pairs_of,
     zigzag_table,
@@ -66,16 +64,3 @@ def test_a_row_averages_over_one_kind_of_blocks():
     assert [yes[name] for name in ("extra cut", "step", "moved", "control")] == pytest.approx([0.3, -0.1, 0, -0.1])
     assert [yes[name] for name in ("low", "high")] == pytest.approx([-0.1 - 12.7062 * 0.1, -0.1 + 12.7062 * 0.1])
     assert no["step"] == pytest.approx(0.25)
-
-
-def test_what_the_chapter_says_of_the_stored_networks():
-    *trained, untrained = load_zigzag(STORED)
-    for network in trained:
-        row = network.row(skip=True)
-        assert all(block.step < 0 < block.cut[1] - block.cut[0] for block in network.of(skip=True))
-        assert abs(row["moved"]) < 0.02 and row["step"] < row["control"] < -0.02
-        rest = network.row(skip=False)
-        assert row["high"] < -0.02 and rest["low"] < 0 < rest["step"]  # six blocks without a skip do not tell
-    assert max(abs(untrained.row(skip)["step"]) for skip in (True, False)) < 0.02
-    for row, network in zip(intervention_table([*trained, untrained]).rows(), [*trained, untrained], strict=True):
-        assert row == {name: value for name, value in network.row(skip=True).items() if name in row}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,12 +191,6 @@ def test_interval_of_a_mean_needs_two_seeds():
     assert (words["seeds"], found) == (" (1 of 2 seeds)", (2.0, -math.inf, math.inf))
     found, words = over_seeds({0: 1.0, 1: 2.0, 2: 3.0})
     assert words["seeds"] == "" and found == pytest.approx((2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
-
-
-def test_late_lies_above_early_in_the_stored_runs():
-    study = load_runs(Path(__file__).parents[2] / "book" / "data" / "linearized")
-    for network, whole in itertools.product(study.runs, (True, False)):
-        assert over_seeds(study.gap(network, whole=whole)).value.low > 0
 
 
 def test_study_is_reloaded_and_a_damaged_one_refused(known, tmp_path):

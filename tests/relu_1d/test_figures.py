@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
+from panels import SVG, check_panels, drawn
 
 from affscore_book.relu_1d import figures
 
-SVG = "{http://www.w3.org/2000/svg}"
 LINE = np.linspace(0, 5, 9)
 RISING = LINE / 5
-
-
-def drawn(drawing):
-    return list(ElementTree.fromstring(drawing._repr_html_()).iter(f"{SVG}svg"))
 
 
 @pytest.mark.parametrize(
@@ -31,8 +25,7 @@ def drawn(drawing):
     ids=["ranges", "figure_3", "symmetry", "limits", "gaussian", "relatives"],
 )
 def test_each_panel_says_what_it_shows(drawing, panels):
-    found = drawn(drawing)
-    assert len(found) == panels and all(len(panel.get("aria-label")) > 20 for panel in found)
+    check_panels(drawing, panels)
 
 
 def test_the_gap_is_filled_between_output_and_image():

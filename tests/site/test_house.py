@@ -235,7 +235,7 @@ def test_a_planted_house_breaks_every_rule(tmp_path):
     }  # fmt: skip
 
 
-HEAVY = ("matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore_book")
+HEAVY = ("torch", "scipy", "matplotlib", "sklearn", "torchvision", "safetensors", "affscore.zoo", "affscore_book")
 
 
 def test_importing_affscore_is_light():

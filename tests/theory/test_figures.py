@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from panels import SVG, check_panels, drawn
 
 from affscore_book.kit.affinity2d import cloud
 from affscore_book.theory import figures
@@ -14,12 +15,6 @@ from affscore_book.theory.finite import Reading
 X = cloud(n=12)
 Y = np.maximum(X, 0)
 ROWS = [Reading(0.6, 1.0, 0.6), Reading(0.5, 0.9, 0.7)]
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def drawn(drawing):
-    """The panels of a drawing, parsed."""
-    return list(ElementTree.fromstring(drawing._repr_html_()).iter(f"{SVG}svg"))
 
 
 def count(panel, kind, look):
@@ -38,8 +33,7 @@ def count(panel, kind, look):
     ids=["construction", "sorted", "couplings", "ellipses", "readings"],
 )
 def test_each_panel_says_what_it_shows(drawing, panels):
-    found = drawn(drawing)
-    assert len(found) == panels and all(len(panel.get("aria-label")) > 20 for panel in found)
+    check_panels(drawing, panels)
 
 
 def test_the_construction_couples_every_cross_with_an_output():
