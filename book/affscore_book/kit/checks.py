@@ -87,7 +87,7 @@ def report(exercise: str, right: bool, praise: str, hint: str) -> None:
     ...     with case("one"):
     ...         report("more", 1 > 2, "one is more.", "try counting.")
     Not yet, with one.
-    Not yet, with one.
+    Not yet, with one. The next wrong answer brings a hint.
     Not yet: try counting.
     """
     verdicts[exercise] = bool(right)
@@ -95,5 +95,9 @@ def report(exercise: str, right: bool, praise: str, hint: str) -> None:
         print(f"Right: {praise}")
         return
     _failures[exercise] += 1
+    if _failures[exercise] > _allowed:
+        print(f"Not yet: {hint}")
+        return
     where = f", with {_case}" if _case else ""
-    print(f"Not yet: {hint}" if _failures[exercise] > _allowed else f"Not yet{where}.")
+    soon = " The next wrong answer brings a hint." if _failures[exercise] == _allowed else ""
+    print(f"Not yet{where}.{soon}")
