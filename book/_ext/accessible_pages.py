@@ -1,4 +1,4 @@
-"""Sphinx extension: mend what the theme's pages do to readers with a keyboard or a screen reader.
+"""Sphinx extension: mend mistakes of the theme that hinder readers with a keyboard or a screen reader.
 
 After the build, in the text of every page. ``affscore_book.css`` does the rest: focus that is seen, colours with
 contrast, no motion for who asks for none; MathJax's menu is off in ``_config.yml``, since it makes every formula a stop

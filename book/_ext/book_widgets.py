@@ -59,7 +59,7 @@ def write(app: Sphinx) -> None:
 
 
 def add_to_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Load what a page needs that holds widgets: theirs first, then the host script that starts them."""
+    """Load the files that a page with widgets needs: those of the widgets first, then the script that starts them."""
     names = set(re.findall(r'class="affscore-widget" data-widget="(\w+)"', context.get("body", "")))
     if names or 'class="affscore-panel"' in context.get("body", ""):
         app.add_css_file(f"{NAME}.css")

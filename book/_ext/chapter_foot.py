@@ -1,4 +1,4 @@
-"""Sphinx extension: at the foot of each chapter, folded, what it was made with; chapters in docstrings become links.
+"""Sphinx extension: a folded box at the foot of each chapter names what the chapter was made with.
 
 The foot says which functions of the package the chapter's cells use, the versions of ``requirements.lock``, and for
 every stored file that the cells read a line as ``sha256sum`` prints it (for many files of one folder the checksum of
@@ -25,12 +25,12 @@ MANY = 12
 
 
 def entries(folder: Path) -> list[str]:
-    """What the page on the package documents."""
+    """The names that the page on the package documents."""
     return ENTRY.findall((folder / "api.md").read_text(encoding="utf-8"))
 
 
 def names_used(cells: list[dict]) -> set[str]:
-    """The dotted names that code cells import or reach through ``import affscore``."""
+    """The dotted names that code cells import, or use as attributes of ``affscore``."""
     found: set[str] = set()
     for cell in cells:
         try:
@@ -60,12 +60,12 @@ def files_read(cells: list[dict], folder: Path, name: str) -> list[Path]:
 
 
 def is_data(path: Path) -> bool:
-    """Whether this is a file with a stored result, and no folder, code, note or what a run keeps for itself."""
+    """Whether this is a file with a stored result. Folders, code, notes and the working files of a run are not."""
     return path.is_file() and path.suffix not in CODE and not path.name.startswith(".") and path.parent.name != "work"
 
 
 def checksums(files: list[Path], folder: Path) -> Iterator[str]:
-    """Lines as ``sha256sum`` prints them; where a folder has many files one line for all."""
+    """Lines as ``sha256sum`` prints them, and a single line for a folder with many files."""
     for place, group in groupby(files, lambda path: path.parent):
         lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in group]
         where = place.relative_to(folder.parent).as_posix()
@@ -77,7 +77,7 @@ def checksums(files: list[Path], folder: Path) -> Iterator[str]:
 
 
 def versions(lock: str) -> str:
-    """The versions in a lock file that matter most, in words."""
+    """The versions of the most important packages in a lock file, as text."""
     found = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock, re.MULTILINE))
     return ", ".join(f"{name} {found[name]}" for name in PACKAGES)
 
@@ -86,7 +86,7 @@ def foot(cells: list[dict], folder: Path, name: str) -> str:
     """The folded box as Markdown. ``folder`` has the notebooks."""
     used = names_used(cells)
     named = [(entry, entry.rpartition(".")[2]) for entry in entries(folder)]
-    # The package hands on what its modules define.
+    # The package exports names that its modules define.
     links = [f"{{py:obj}}`{name} <{entry}>`" for entry, name in named if {entry, f"affscore.{name}"} & used]
     lines = ["```````{admonition} Functions, versions and data of this chapter", ":class: dropdown"]
     if links:

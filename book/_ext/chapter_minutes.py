@@ -23,7 +23,7 @@ PICTURES = {"image/png", "application/vnd.jupyter.widget-view+json"}
 
 
 def words(text: str) -> int:
-    """Words of Markdown; a formula counts as one, an address as none."""
+    """The number of words of a Markdown text. A formula counts as one word, and an address does not count."""
     text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$", " formula ", text, flags=re.DOTALL)
     return len(re.findall(r"\w[\w'’-]*", re.sub(r"\]\([^)]*\)", " ", text)))
 
@@ -36,7 +36,7 @@ def to_look_at(output: dict) -> bool:
 
 
 def is_folded(cell: dict) -> bool:
-    """Whether a text is a box that readers open if they like."""
+    """Whether a Markdown cell is a box that is closed at first."""
     return kind_and_label(cell)[0] == "folded" or "folded" in cell["metadata"].get("tags", [])
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: pictures from the chapters on other pages: cards with a link and a sentence, or one with a caption.
+"""Sphinx extension: other pages show pictures from the chapters, on cards with a link and a sentence or with a caption.
 
 On a page::
 

@@ -1,11 +1,12 @@
 """Sphinx extension: the directive ``claims-that-matter``, the twenty claims of the sources that a reader asks about.
 
-``data/claims/matter.json`` has a sentence in plain words for each, ``here`` what it was asked of, and which rows of the
-ledger measure it: those of a place of a source, or with ``only`` those among them whose claim fits this pattern.
-Verdict and numbers are the rows' own; a number is shown where all rows say the same, and the bar where a claim is
-undecided. ``against`` names the strongest evidence against the claim, a row of the ledger wherever it stands: its
-``source``, or the beginning of it, and a pattern that its claim fits. Where nothing measured speaks against a claim,
-``against`` is null, and the page says so. The measurements are folded, each with a link to the cell that decides it.
+For each claim ``data/claims/matter.json`` holds a sentence in plain words, the networks that it was tested on
+(``here``), and the rows of the ledger that measure it: all rows about one place of a source, or only those whose claim
+fits the pattern ``only``. The verdict and the numbers come from these rows. A number is shown if all rows have the same
+verdict, and the bar is shown if a claim is undecided. ``against`` names the row of the ledger with the strongest
+evidence against the claim: the row's ``source``, or the beginning of it, and a pattern that its claim fits. If no
+measurement speaks against a claim, ``against`` is null, and the page says so. The measurements are folded, and each has
+a link to the cell that decides it.
 """
 
 import json
@@ -21,7 +22,7 @@ from ledger import OPEN, every_row, shared, spans
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-NONE = ("", "-")  # of a row without a number
+NONE = ("", "-")  # what a row without a number has in its place
 PAPERS = {
     "CVPR 2025": "Bouniot et al. (2025), From AlexNet to transformers",
     "Symmetries": "Godfrey et al. (2022), On the symmetries of deep learning models",
@@ -52,9 +53,9 @@ def evidence_against(claim: dict, rows: list[dict]) -> dict | None:
 
 
 def verdict(rows: list[dict]) -> str:
-    """What the rows say: one verdict where they agree on it, else how often each, the most common first.
+    """The verdict of the rows if they agree, otherwise the number of times that each verdict occurs, commonest first.
 
-    What is not run says nothing, where something is.
+    Rows that were not run do not count if another row was.
 
     >>> verdict([{"verdict": "agrees"}, {"verdict": "undecided"}, {"verdict": "depends on n"}])
     'mixed: agrees once, undecided once, depends on a setting once'
@@ -71,7 +72,7 @@ def verdict(rows: list[dict]) -> str:
 
 
 def bars(rows: list[dict]) -> str:
-    """Where a claim is undecided, the bar whose both sides the interval holds.
+    """The bar that lies inside the interval of an undecided claim; "" if the claim is decided.
 
     >>> bars([{"verdict": "undecided", "holds if": "at least 0.02 (set after a look)"}])
     'undecided: the interval holds both sides of the bar, at least 0.02'
@@ -84,7 +85,7 @@ def bars(rows: list[dict]) -> str:
 
 
 def measured(row: dict) -> list[nodes.Node]:
-    """A row in a line, with its bar where it is undecided, and a link to the cell that decides it."""
+    """A row as a line of text, with the bar if the row is undecided, and a link to the cell that decides it."""
     ours = f": {row['ours']}" if row["ours"] not in NONE else ""
     bar = f" (the bar: {row['holds if'].partition(' (set')[0]})" if row["verdict"] == "undecided" else ""
     line = spans(f"{row['what']}{ours}, {row['verdict']}{bar}")
@@ -94,7 +95,7 @@ def measured(row: dict) -> list[nodes.Node]:
 
 
 def item(claim: dict, rows: list[dict], against: dict | None = None) -> nodes.list_item:
-    """The sentence, its verdict, what it was asked of, what speaks most against it, and the folded measurements."""
+    """The claim, its verdict, the networks it was tested on, the evidence against it, and the folded measurements."""
     said = verdict(rows)
     same = not said.startswith(("mixed", "depends on"))
     first = next((row for row in rows if same and row["ours"] not in NONE), None)
@@ -114,7 +115,7 @@ def item(claim: dict, rows: list[dict], against: dict | None = None) -> nodes.li
 
 
 class Matter(Directive):
-    """A numbered list a source, whose numbers go on."""
+    """One numbered list for each source; the numbers continue from list to list."""
 
     def run(self) -> list[nodes.Node]:
         env = self.state.document.settings.env
