@@ -17,11 +17,21 @@ def sorted_score(x, y):
     return float(monotone_score(x, y)) if np.ptp(y) else math.nan
 
 
+def quantile_score(x, y):
+    """By the two quantile functions, which are constant between the multiples of 1/n and of 1/m."""
+    if not np.ptp(y):
+        return math.nan
+    ends = np.unique(np.round([*np.arange(len(x) + 1) / len(x), *np.arange(len(y) + 1) / len(y)], 12))
+    middles, masses = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+    inputs, outputs = (np.sort(v - v.mean())[(middles * len(v)).astype(int)] / v.std() for v in (x, y))
+    return 1 - math.sqrt(max(1 - (masses * inputs * outputs).sum(), 0))
+
+
 RIGHT = {
     "half": lambda: exercises.check_half(0.30347),
     "another score": lambda: exercises.check_half(1.0, 1.0),
     "step": lambda: exercises.check_step(1 - (1 - (2 / math.pi) ** 0.5) ** 0.5),
-    "build": lambda: exercises.check_build(sorted_score),
+    "build": lambda: exercises.check_build(quantile_score),
     "digits": lambda: exercises.check_digits(1e-20 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2)),
     "another exponent": lambda: exercises.check_digits(1e-24 * math.sqrt((1 / 4 - 1 / (2 * math.pi)) / 2), 24),
 }
@@ -33,8 +43,9 @@ WRONG = {
     "step": lambda: exercises.check_step((2 / math.pi) ** 0.5),
     "build, not sorted": lambda: exercises.check_build(unsorted),
     "build, a constant has no score": lambda: exercises.check_build(
-        lambda x, y: sorted_score(x, y) if np.ptp(y) else 0.0
+        lambda x, y: quantile_score(x, y) if np.ptp(y) else 0.0
     ),
+    "build, the longer sample cut short": lambda: exercises.check_build(lambda x, y: sorted_score(x[: len(y)], y)),
     "digits, 0": lambda: exercises.check_digits(0.0),
     "digits, 1 - r^2": lambda: exercises.check_digits(1e-40 * (1 / 4 - 1 / (2 * math.pi))),
     "digits, a factor": lambda: exercises.check_digits(1e-20 * math.sqrt(1 / 4 - 1 / (2 * math.pi))),

@@ -15,11 +15,18 @@ from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 @exercise("relu-1d-build", score=function)
 def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
-    """Does ``score(x, y)`` give the affinity score of samples of shape (n,), and NaN for a constant output?"""
-    x = np.random.default_rng(0).normal(size=50)
-    for name, y in (("ReLU", np.maximum(x, 0)), ("a sine", np.sin(3 * x)), ("the identity", x)):
+    """Does ``score(x, y)`` give the affinity score of samples of shapes (n,) and (m,), NaN for a constant output?"""
+    x, others = np.split(np.random.default_rng(0).normal(size=80), [50])
+    samples = {
+        "ReLU": np.maximum(x, 0),
+        "a sine": np.sin(3 * x),
+        "the identity": x,
+        "ReLU of 30 other inputs": np.maximum(others, 0),
+    }
+    for name, y in samples.items():
         with case(name):
-            exact, mine = affinity_score(x, y, covariance="empirical").item(), one_number(score(x, y))
+            equal = np.repeat(x, len(y)), np.repeat(y, len(x))  # of n * m points each
+            exact, mine = affinity_score(*equal, covariance="empirical").item(), one_number(score(x, y))
             if not abs(mine - exact) < 1e-7:
                 hint = f"the score of {name} is {exact:.4f} on this sample,\nand yours is {mine:.4f}."
                 return report("relu-1d-build", False, "", hint)
@@ -27,7 +34,7 @@ def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
         if not math.isnan(one_number(score(x, np.zeros(50)))):
             hint = "the scores are right, but a constant output has none:\nreturn NaN."
             return report("relu-1d-build", False, "", hint)
-    report("relu-1d-build", True, "two sorts and a correlation are the whole score.", "")
+    report("relu-1d-build", True, "cut into equal parts, sort and correlate.", "")
 
 
 @exercise("relu-1d-half", share=one_number)
