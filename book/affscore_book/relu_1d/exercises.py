@@ -52,13 +52,12 @@ def check_half(share: float, wanted: float = 0.5) -> None:
 
 @exercise("relu-1d-step", score=one_number)
 def check_step(score: float) -> None:
-    """Is ``score`` the score of the sign function for a standard normal input?"""
-    exact = gaussian_input(0.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
+    """Is ``score`` the score of a threshold at 1 for a standard normal input?"""
+    exact = gaussian_input(-1.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
     if not abs(score - exact) < 5e-4:
-        return report(
-            "relu-1d-step", False, "", "the correlation is E|X|: the sign has\nvariance 1, and X sign(X) = |X|."
-        )
-    report("relu-1d-step", True, "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.", "")
+        hint = "the covariance is the integral of z times\nthe density from 1 on, the density at 1."
+        return report("relu-1d-step", False, "", hint)
+    report("relu-1d-step", True, "hardtanh on a tiny interval is a threshold,\nup to scale, and it agrees.", "")
 
 
 @exercise("relu-1d-digits", distance=one_number)
