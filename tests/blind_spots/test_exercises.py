@@ -4,8 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
-from affscore import affinity_score, paired_affinity_score
+from affscore import affine_map, affinity_score, paired_affinity_score
 from affscore_book.blind_spots import exercises
 from affscore_study.blind_spots.measures import r_squared
 
@@ -22,6 +24,13 @@ def correlations(x, y):
     return np.array([np.corrcoef(before, after)[0, 1] for before, after in zip(x.T, y.T, strict=True)])
 
 
+def worst_order(x, y):
+    """The paired score after the most expensive assignment."""
+    image = affine_map(x, y, covariance="empirical")(x)
+    _, order = linear_sum_assignment(cdist(image, y, "sqeuclidean"), maximize=True)
+    return paired_affinity_score(x, y[order], covariance="empirical").item()
+
+
 DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-affine"}
 
 
@@ -32,9 +41,14 @@ DARK = {"a": "shuffled", "b": "non-linear", "c": "dead", "d": "turn", "e": "PSD-
         ("check_blind_spot", (CROSSED, CROSSED), "Not yet: the paired score is 1.00"),
         ("check_blind_spot", (CROSSED, -CROSSED), "Not yet: the affinity score is"),
         ("check_blind_spot", (MANY, MANY[::-1].copy()), "Not yet: the paired score is -0.0"),
-        ("check_build", (partial(paired_affinity_score, covariance="empirical"),), "Right"),
-        ("check_build", (partial(affinity_score, covariance="empirical"),), "Not yet: the paired score of -x"),
-        ("check_build", (paired_affinity_score,), "Not yet: the paired score of tanh(x)"),
+        ("check_build", (worst_order,), "Right"),
+        (
+            "check_build",
+            (lambda x, y: worst_order(x, y) if (y < 0).any() else 0.0,),
+            "Not yet: the lowest paired score for ReLU",
+        ),
+        ("check_build", (partial(paired_affinity_score, covariance="empirical"),), "Not yet: the lowest paired score"),
+        ("check_build", (lambda x, y: 1 - np.sqrt(2),), "Not yet: the lowest paired score for tanh(x)"),
         ("check_formula", (by_channel,), "Right"),
         ("check_formula", (affinity_score,), "Not yet: that is the affinity score"),
         ("check_formula", (partial(affinity_score, covariance="empirical"),), "Not yet: that is the affinity score"),

@@ -51,7 +51,8 @@ def rows(tmp_path_factory) -> list[Row]:
     bob = {
         "relu-1d-half": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
         "relu-1d-build": "from affscore import affinity_score\n"
-        "my_score = lambda x, y: affinity_score(x, y, covariance='empirical').item()",
+        "equal = lambda x, y: (np.repeat(x, len(y)), np.repeat(y, len(x)))\n"
+        "my_score = lambda x, y: affinity_score(*equal(x, y), covariance='empirical').item()",
     }
     folder = tmp_path_factory.mktemp("verify")
     paths = handed_in(folder / "ada.ipynb", ada, "Ada", without="relu-1d-digits"), handed_in(folder / "bob.ipynb", bob)

@@ -8,7 +8,8 @@ from affscore_book.redshift.complexity import fourier_frequency
 from affscore_book.redshift.networks import Network, random_network
 
 NET = random_network(seed=0, draw="paired")
-HALF = NET.rescaled(0.5, biases=True)
+LARGE = NET.rescaled(6, biases=False)
+SMALL = LARGE.rescaled(1 / 6, biases=True)
 DRAWS = np.random.default_rng(0)
 LUCK, CHANGE = DRAWS.normal(size=200), DRAWS.normal(0.1, 0.3, size=200)
 WAVE = np.cos(np.pi * (np.arange(32) + 0.5) / 32)
@@ -42,7 +43,7 @@ def shuffled(one, other):
 
 RIGHT = {
     "build": lambda: exercises.check_build(by_hand),
-    "biases": lambda: exercises.check_symmetry(NET, HALF),
+    "biases": lambda: exercises.check_symmetry(LARGE, SMALL, NET),
     "saddle": lambda: exercises.check_slow(np.outer(np.arange(-15.5, 16), np.arange(-15.5, 16))),
     "one cell of waves": lambda: exercises.check_slow(np.outer(WAVE, WAVE)),
     "null": lambda: exercises.check_null(signed(CHANGE, 1000), LUCK, LUCK + CHANGE),
@@ -50,20 +51,21 @@ RIGHT = {
     "no luck shared": lambda: exercises.check_null(signed(LUCK[::-1] - LUCK, 2000), LUCK, LUCK[::-1]),
 }
 PAIRS = [(w.numpy(), b.tolist()) for w, b in zip(NET.weights, NET.biases, strict=True)]
+FEWER = [(w, np.divide(b, 6.0**k)) for k, (w, b) in enumerate(PAIRS, start=1)]
 RIGHT |= {
-    "biases, in pairs": lambda: exercises.check_symmetry(PAIRS, [(w / 2, np.divide(b, 2.0**k)) for k, (w, b) in
-                                                                 enumerate(PAIRS, start=1)]),
-    "one unit only": lambda: exercises.check_symmetry(PAIRS, one_unit(PAIRS)),
-}  # fmt: skip
+    "biases, in pairs": lambda: exercises.check_symmetry([(6 * w, b) for w, b in PAIRS], FEWER, PAIRS),
+    "biases, of a pair and a network": lambda: exercises.check_symmetry(LARGE, FEWER, NET),
+}
 WRONG = {
     "build, Fourier": lambda: exercises.check_build(fourier_frequency),
     "build, magnitudes in place of powers": lambda: exercises.check_build(lambda image: by_hand(image, power=1)),
     "build, nothing": lambda: exercises.check_build(lambda image: 0.0),
-    "same network": lambda: exercises.check_symmetry(NET, NET),
-    "biases kept": lambda: exercises.check_symmetry(NET, NET.rescaled(0.5, biases=False)),
-    "biases kept, in pairs": lambda: exercises.check_symmetry(PAIRS, [(w / 2, b) for w, b in PAIRS]),
-    "weights alone": lambda: exercises.check_symmetry(PAIRS, [w for w, _ in PAIRS]),
-    "another net": lambda: exercises.check_symmetry(NET, Network(HALF.weights[:-1], HALF.biases[:-1])),
+    "biases kept": lambda: exercises.check_symmetry(LARGE, NET, NET),
+    "biases divided once": lambda: exercises.check_symmetry(LARGE, [(w, np.divide(b, 6)) for w, b in PAIRS], NET),
+    "large weights": lambda: exercises.check_symmetry(LARGE, LARGE, NET),
+    "the same image by one unit's other weights": lambda: exercises.check_symmetry(LARGE, one_unit(FEWER), NET),
+    "weights alone": lambda: exercises.check_symmetry(LARGE, [w for w, _ in PAIRS], NET),
+    "another net": lambda: exercises.check_symmetry(LARGE, Network(SMALL.weights[:-1], SMALL.biases[:-1]), NET),
     "complex": lambda: exercises.check_slow(np.random.default_rng(0).normal(size=(32, 32))),
     "ramp": lambda: exercises.check_slow(np.tile(np.arange(32), (32, 1))),
     "slow wave": lambda: exercises.check_slow(np.tile(WAVE, (32, 1))),

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from affscore.affine import COVARIANCES
-from affscore.score import affinity_score, paired_affinity_score
+from affscore.affine import COVARIANCES, affine_map
+from affscore.score import affinity_score, paired_affinity_score, wasserstein2
 from affscore_book.kit.answers import function, mapping, numbers, one_number
 from affscore_book.kit.checks import case, exercise, report
 from affscore_book.theory.measures import fixed_image
@@ -29,17 +29,22 @@ def check_blind_spot(x: Any, y: Any) -> None:
     report("blind-spots-shuffle", True, "the clouds agree, the pairs do not.", "")
 
 
-@exercise("blind-spots-build", paired=function)
-def check_build(paired: Callable[[Any, Any], float]) -> None:
-    """Does ``paired(x, y)`` give the paired score of samples of shape (n, d), without shrinkage?"""
+@exercise("blind-spots-build", worst=function)
+def check_build(worst: Callable[[Any, Any], float]) -> None:
+    """Does ``worst(x, y)`` give the lowest paired score of any order of the rows of y, (n, d), without shrinkage?"""
     x = np.random.default_rng(0).normal(size=(60, 3))
-    for name, y in (("tanh(x)", np.tanh(x)), ("-x", -x), ("a shuffled x", x[::-1].copy()), ("2 x + 1", 2 * x + 1)):
+    for name, y in (("tanh(x)", np.tanh(x)), ("-x", -x), ("ReLU", np.maximum(x, 0)), ("2 x + 1", 2 * x + 1)):
+        image, centred = affine_map(x, y, covariance="empirical")(x) - y.mean(axis=0), y - y.mean(axis=0)
+        # The most expensive coupling with the image is the cheapest one with its mirror image.
+        both = 2 * ((image**2).sum() + (centred**2).sum()) / len(x)
+        cost = both - wasserstein2(-image, centred).item() ** 2
+        exact = 1 - np.sqrt(cost / (2 * y.var(axis=0).sum()))
         with case(name):
-            exact, mine = paired_affinity_score(x, y, covariance="empirical").item(), one_number(paired(x, y))
+            mine = one_number(worst(x, y))
             if not abs(mine - exact) < 1e-7:
-                hint = f"the paired score of {name} is {exact:.4f} on this sample, and yours is {mine:.4f}."
+                hint = f"the lowest paired score for {name} is {exact:.4f} on this sample, and yours is {mine:.4f}."
                 return report("blind-spots-build", False, "", hint)
-    report("blind-spots-build", True, "a map, and two means: no coupling has to be found.", "")
+    report("blind-spots-build", True, "a map and the worst of all couplings.", "")
 
 
 def rising_call(seed: int = 0) -> tuple[Any, Any]:

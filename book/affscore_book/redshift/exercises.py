@@ -34,14 +34,14 @@ def check_build(frequency: Callable[[np.ndarray], float]) -> None:
     report("redshift-build", True, "a transform and a weighted mean measure a picture.", "")
 
 
-@exercise("redshift-symmetry", before=layers, after=layers)
-def check_symmetry(before: _Layers, after: _Layers) -> None:
-    """Is ``after``, with ReLU, another network whose function is a positive multiple of that of ``before``?"""
-    if [weights.shape for weights, _ in before] != [weights.shape for weights, _ in after]:
+@exercise("redshift-symmetry", large=layers, mine=layers, net=layers)
+def check_symmetry(large: _Layers, mine: _Layers, net: _Layers) -> None:
+    """Has ``mine`` the weights of ``net``, and with ReLU a positive multiple of the function of ``large``?"""
+    if [weights.shape for weights, _ in net] != [weights.shape for weights, _ in mine]:
         return report("redshift-symmetry", False, "", "both networks should have layers of the same shapes.")
-    if all(np.allclose(one, other) for (one, _), (other, _) in zip(before, after, strict=True)):
-        return report("redshift-symmetry", False, "", "the weights should change.")
-    one, other = _relu_outputs(before), _relu_outputs(after)
+    if not all(np.allclose(one, other) for (one, _), (other, _) in zip(net, mine, strict=True)):
+        return report("redshift-symmetry", False, "", "the weights should be those of net; change the biases only.")
+    one, other = _relu_outputs(large), _relu_outputs(mine)
     factor = (other @ one) / (one @ one)
     apart = np.abs(other - factor * one).max() / np.abs(other).max()
     if not (factor > 0 and apart < 1e-6):

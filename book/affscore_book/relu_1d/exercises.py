@@ -15,11 +15,18 @@ from affscore_book.relu_1d.exact import gaussian_input, uniform_input
 
 @exercise("relu-1d-build", score=function)
 def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
-    """Does ``score(x, y)`` give the affinity score of samples of shape (n,), and NaN for a constant output?"""
-    x = np.random.default_rng(0).normal(size=50)
-    for name, y in (("ReLU", np.maximum(x, 0)), ("a sine", np.sin(3 * x)), ("the identity", x)):
+    """Does ``score(x, y)`` give the affinity score of samples of shapes (n,) and (m,), NaN for a constant output?"""
+    x, others = np.split(np.random.default_rng(0).normal(size=80), [50])
+    samples = {
+        "ReLU": np.maximum(x, 0),
+        "a sine": np.sin(3 * x),
+        "the identity": x,
+        "ReLU of 30 other inputs": np.maximum(others, 0),
+    }
+    for name, y in samples.items():
         with case(name):
-            exact, mine = affinity_score(x, y, covariance="empirical").item(), one_number(score(x, y))
+            equal = np.repeat(x, len(y)), np.repeat(y, len(x))  # of n * m points each
+            exact, mine = affinity_score(*equal, covariance="empirical").item(), one_number(score(x, y))
             if not abs(mine - exact) < 1e-7:
                 hint = f"the score of {name} is {exact:.4f} on this sample,\nand yours is {mine:.4f}."
                 return report("relu-1d-build", False, "", hint)
@@ -27,7 +34,7 @@ def check_build(score: Callable[[np.ndarray, np.ndarray], float]) -> None:
         if not math.isnan(one_number(score(x, np.zeros(50)))):
             hint = "the scores are right, but a constant output has none:\nreturn NaN."
             return report("relu-1d-build", False, "", hint)
-    report("relu-1d-build", True, "two sorts and a correlation are the whole score.", "")
+    report("relu-1d-build", True, "cut into equal parts, sort and correlate.", "")
 
 
 @exercise("relu-1d-half", share=one_number)
@@ -45,13 +52,12 @@ def check_half(share: float, wanted: float = 0.5) -> None:
 
 @exercise("relu-1d-step", score=one_number)
 def check_step(score: float) -> None:
-    """Is ``score`` the score of the sign function for a standard normal input?"""
-    exact = gaussian_input(0.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
+    """Is ``score`` the score of a threshold at 1 for a standard normal input?"""
+    exact = gaussian_input(-1.0, 1.0, "hardtanh", low=-1e-12, high=1e-12).score.item()
     if not abs(score - exact) < 5e-4:
-        return report(
-            "relu-1d-step", False, "", "the correlation is E|X|: the sign has\nvariance 1, and X sign(X) = |X|."
-        )
-    report("relu-1d-step", True, "hardtanh on a tiny interval is the sign\nfunction, up to scale, and it agrees.", "")
+        hint = "the covariance is the integral of z times\nthe density from 1 on, the density at 1."
+        return report("relu-1d-step", False, "", hint)
+    report("relu-1d-step", True, "hardtanh on a tiny interval is a threshold,\nup to scale, and it agrees.", "")
 
 
 @exercise("relu-1d-digits", distance=one_number)
