@@ -9,8 +9,7 @@ import pytest
 from affscore_book.kit.statistics import Interval
 from affscore_book.stitching import figures
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import load_stitching
+from affscore_book.stitching.study import inside_block, load_stitching
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 

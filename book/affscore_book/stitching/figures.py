@@ -10,8 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.stitching.controls import Controls
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import StitchingStudy
+from affscore_book.stitching.study import StitchingStudy, inside_block
 
 __all__ = [
     "plot_alpha",
