@@ -20,15 +20,9 @@ from affscore.zoo.models import load_model
 from affscore.zoo.text import Tokens
 
 __all__ = [
-    "MINILM_WEIGHTS",
-    "MiniLM",
-    "all_one_length",
-    "embeddings",
-    "gelu_pairs",
-    "load_minilm",
-    "minilm_folder",
+    "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm", "minilm_folder",
     "random_tokens",
-]
+]  # fmt: skip
 
 #: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
 MINILM_WEIGHTS = ("trained", "random", "rearranged")
