@@ -10,7 +10,7 @@ import torch
 
 from affscore_book.activations.laws import score_curve
 from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
-from affscore_book.redshift.networks import layer_scores
+from affscore_study.redshift.draws import layer_scores
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"
 

@@ -25,7 +25,7 @@ from torch import nn
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
+from affscore_book.decade.training import RECIPE, ColourData
 from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
@@ -33,6 +33,7 @@ from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.finetuning import (
     EPOCHS,
