@@ -77,17 +77,25 @@ def _watched(found: Any) -> tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]:
     return output, pairs
 
 
+class _Function(nn.Module):
+    """Calls torch.relu and has no activation module."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+
 @exercise("imagenet-hook", watch=function)
 def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]]) -> None:
     """Does ``watch(network, x)`` give the output, and the input and output of each call, and change nothing?
 
-    It is tried on networks with in-place SiLU and ReLU, on one whose only activation module is called twice, and on one
-    with its activation in a block.
+    It is tried on networks with in-place SiLU and ReLU, on one whose only activation module is called twice, on one
+    with its activation in a block, and on one that calls the function ``torch.relu``.
     """
     x = torch.randn(16, 6, generator=torch.Generator().manual_seed(0))
     for name, activation, calls in (("SiLU(inplace=True)", nn.SiLU(inplace=True), 1), ("ReLU(inplace=True)",
                                     nn.ReLU(inplace=True), 1), ("one SiLU called twice", nn.SiLU(), 2),
-                                    ("a SiLU inside a block", nn.SiLU(), 1)):  # fmt: skip
+                                    ("a SiLU inside a block", nn.SiLU(), 1),
+                                    ("torch.relu, a function", _Function(), 1)):  # fmt: skip
         linear = [nn.Linear(6, 6), nn.Linear(6, 6)]
         for layer, seed in zip(linear, (1, 2), strict=True):
             with torch.no_grad():
