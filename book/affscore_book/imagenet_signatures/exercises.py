@@ -114,7 +114,7 @@ def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tupl
         if output.shape != truth.shape or not torch.allclose(output, truth):
             wrong = f"with {name} the network's output changes while it is watched."
         elif len(seen) != calls:
-            wrong = f"with {name} there should be {calls} pairs, and yours has {len(seen)}."
+            wrong = f"with {name} the list should have length {calls}, and yours has length {len(seen)}."
         elif not all(a.shape == b.shape and torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
                      for a, b in zip(ours, own, strict=True)):  # fmt: skip
             wrong = f"with {name} a pair is not the input and the output of the call; who overwrites what, and when?"
