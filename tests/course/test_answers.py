@@ -150,7 +150,7 @@ ANSWERS = {
         np.float64(3072.0), torch.tensor(577), SimpleNamespace(calls=[SimpleNamespace(shape=(197, 3072))]), 384, 16,
     ), True),
     "8.2 as a result": ("decade.check_trend", (
-        scipy.stats.spearmanr([1, 2, 3], [2, 3, 1]), [1, 2, 3, 9], [2, 3, 1, 0], [1, 1, 1, 0]), True),
+        scipy.stats.spearmanr([1, 2, 3], [2, 3, 1]), [1, 2, 3], [2, 3, 1], [5, 5, 5]), True),
     "8.3 as a fraction": ("decade.check_split", (Fraction(1, 20), [3, 4, 5], [0, 1, 2]), True),
     "9.2": ("uses.check_block", (TRUTH, BEFORE, AFTER), True),
     "9.2 to two digits": ("uses.check_block", (round(TRUTH, 2), BEFORE, AFTER), True),
@@ -159,7 +159,7 @@ ANSWERS = {
     "9.4 without a case for 0": ("uses.check_entropy", (lambda x: entropy(x, 1e-9),), True),
     "9.4 as a tensor": ("uses.check_entropy", (lambda x: torch.tensor(entropy(x), dtype=torch.float32),), True),
     "10.1 as arrays": ("transformers.check_samples_of_pools", (
-        np.array([512, 1536.0]), torch.tensor([512, 32]), [512 * 32, 1536]), True),
+        np.array([1537.0]), torch.tensor(33), np.float64(49)), True),
     "12.1": ("stitching.check_build", (stitched(best),), True),
     "12.1 as a tensor": ("stitching.check_build", (lambda x, y: torch.tensor(stitched(best)(x, y)),), True),
     "12.1 greedy": ("stitching.check_build", (stitched(greedy),), False),

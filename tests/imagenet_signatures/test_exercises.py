@@ -7,6 +7,7 @@ import torch
 from answers import accepted, refused
 from scipy import stats
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from affscore import Signature
 from affscore.calls import Call
@@ -30,21 +31,42 @@ def share(calls, *, own=False):
     return np.mean([stats.linregress(x, y).rvalue ** 2 for x, y in pairs])
 
 
-def watch(network, x, *, copy=torch.clone, again=False, remove=True, deep=True):
-    """Hooks before and after each activation; ``again`` runs it inside the hook; with ``deep`` in blocks, too."""
+class Watch(TorchFunctionMode):
+    """Keeps every ReLU and SiLU; with ``again`` it computes the output a second time, on what the first one left."""
+
+    def __init__(self, copy, again):
+        super().__init__()
+        self.copy, self.again, self.seen = copy, again, []
+
+    def __torch_function__(self, operation, types, args=(), kwargs=None):
+        if operation.__name__ not in {"relu", "relu_", "silu"}:
+            return operation(*args, **(kwargs or {}))
+        before = self.copy(args[0])
+        if self.again:
+            operation(*args, **(kwargs or {}))
+        output = operation(*args, **(kwargs or {}))
+        self.seen.append((before, self.copy(output)))
+        return output
+
+
+def watch(network, x, *, copy=torch.clone, again=False):
+    with torch.no_grad(), Watch(copy, again) as found:
+        output = network(x)
+    return output, found.seen
+
+
+def hooks(network, x, *, remove=True):
+    """Hooks before and after each activation module, which see no plain function."""
     seen, waiting, handles = [], {}, []
 
     def before(module, inputs):
-        waiting[module] = copy(inputs[0])
-        if again:
-            seen.append((waiting[module], module.forward(inputs[0])))
+        waiting[module] = inputs[0].clone()
 
     def after(module, inputs, output):
-        if not again:
-            seen.append((waiting.pop(module), output.clone()))
+        seen.append((waiting.pop(module), output.clone()))
 
-    for module in network.modules() if deep else network:
-        if isinstance(module, nn.ReLU | nn.SiLU) and not module._forward_hooks:
+    for module in network.modules():
+        if isinstance(module, nn.ReLU | nn.SiLU):
             handles += [module.register_forward_pre_hook(before), module.register_forward_hook(after)]
     with torch.no_grad():
         output = network(x)
@@ -69,8 +91,8 @@ WRONG = {
     "no root": lambda: exercises.check_dropped(share(INSIDE) ** 0.5, TRAINED, STARTS, INSIDE),
     "runs it again": lambda: exercises.check_watch(partial(watch, again=True)),
     "keeps no copy": lambda: exercises.check_watch(partial(watch, copy=lambda value: value)),
-    "leaves hooks": lambda: exercises.check_watch(partial(watch, remove=False)),
-    "looks into no block": lambda: exercises.check_watch(partial(watch, deep=False)),
+    "leaves hooks": lambda: exercises.check_watch(partial(hooks, remove=False)),
+    "sees modules only": lambda: exercises.check_watch(hooks),
     "sees nothing": lambda: exercises.check_watch(lambda network, x: (network(x), [])),
 }
 

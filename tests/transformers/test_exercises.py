@@ -29,9 +29,10 @@ def said(capsys):
 
 def test_samples_of_pools(said):
     check = exercises.check_samples_of_pools
-    assert said(check, (512, 1536), (512, 32), (16384, 1536)).startswith("Right")
-    assert "other way round" in said(check, (512, 32), (512, 1536), (16384, 1536))
-    assert "averaged away" in said(check, (512, 1536), (512, 32), (512, 32, 1536))
+    assert said(check, 1537, 33, 49).startswith("Right")
+    assert "other way round" in said(check, 33, 1537, 49)
+    assert "one sample short" in said(check, 1536, 32, 48)
+    assert "how many samples" in said(check, 512, 512, 512)
 
 
 NETWORK = build_gpt("relu").eval()
@@ -73,10 +74,13 @@ def test_lowest_mean(said, spread):
 
 def test_part_of_size(said):
     scores = load_minilm_scores(FOLDER / "scores.json")
-    random = sum(scores.starts().ravel()) / 18
-    moved = sum(scores.starts("rearranged").ravel()) / 18 - random
-    part = moved / (sum(scores.of()) / 6 - random)
+
+    def part(pool):
+        random = sum(scores.starts(pool=pool).ravel()) / 18
+        moved = sum(scores.starts("rearranged", pool=pool).ravel()) / 18 - random
+        return moved / (sum(scores.of(pool=pool)) / 6 - random)
+
     check = exercises.check_part_of_size
-    assert said(check, part, scores).startswith("Right")
-    assert "Not yet" in said(check, part + 0.1, scores)
-    assert "mind the sign" in said(check, -part, scores)
+    assert said(check, part("trailing"), scores).startswith("Right")
+    assert "two differences" in said(check, part("trailing") + 0.1, scores)
+    assert "by the spatial pool" in said(check, part("spatial"), scores)

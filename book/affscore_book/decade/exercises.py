@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy import stats
 
 from affscore_book.decade.collection import Course
-from affscore_book.kit.answers import function, one_number, wholes
+from affscore_book.kit.answers import Unfit, function, one_number, whole, wholes
 from affscore_book.kit.checks import case, exercise, report
 from affscore_book.kit.sequences import dtw
 
 
-@exercise("decade-build", distance=function)
-def check_build(distance: Callable[[np.ndarray, np.ndarray], float]) -> None:
-    """Does ``distance`` give the distance of two signatures by dynamic time warping?"""
+@exercise("decade-build", walk=function)
+def check_build(walk: Callable[[np.ndarray, np.ndarray], Sequence[tuple[int, int]]]) -> None:
+    """Does ``walk`` give the pairs of calls on a cheapest walk of dynamic time warping?"""
     generator = np.random.default_rng(0)
     for lengths in ((1, 4), (12, 12), (7, 33), (33, 7)):
         one, other = (generator.uniform(0.5, 1, length) for length in lengths)
-        truth = dtw(one, other)
+        truth, where = dtw(one, other), f"for {lengths[0]} and {lengths[1]} calls"
         with case(f"{lengths[0]} and {lengths[1]} calls"):
-            mine = one_number(distance(one, other))
-            if not abs(mine - truth) < 1e-6:
-                found = f"the distance is {truth:.3f} here, and yours is {mine:.3f}."
-                more = " Take the root of the cheapest sum." if abs(mine - truth**2) < 1e-6 else ""
-                return report("decade-build", False, "", f"for {lengths[0]} and {lengths[1]} calls {found}{more}")
-    report("decade-build", True, "it compares signatures of any two networks.", "")
+            found = walk(one, other)
+            try:
+                pairs = [(whole(i), whole(j)) for i, j in found]
+            except (TypeError, ValueError) as error:
+                raise Unfit("your function should return a list of pairs (i, j) of whole numbers.") from error
+            steps = {(k - i, m - j) for (i, j), (k, m) in pairwise(pairs)}
+            if not pairs or pairs[0] != (0, 0) or pairs[-1] != (lengths[0] - 1, lengths[1] - 1):
+                wrong = "the walk should begin with (0, 0) and end with the last call of both, counted from 0."
+            elif not steps <= {(0, 1), (1, 0), (1, 1)}:
+                wrong = "each step should go on by one call, in one signature or in both."
+            elif (mine := sum((one[i] - other[j]) ** 2 for i, j in pairs) ** 0.5) > truth + 1e-6:
+                wrong = f"the distance along your walk is {mine:.3f}; a walk with {truth:.3f} exists."
+            else:
+                continue
+            return report("decade-build", False, "", f"{where} {wrong}")
+    report("decade-build", True, "it is a cheapest walk, and it says which calls meet.", "")
 
 
 @exercise("decade-trend", rank=one_number)
-def check_trend(rank: float, years: Sequence[int], means: Sequence[float], normed: Sequence[bool]) -> None:
-    """Is this the rank correlation of year and mean score over the networks with batch norm?"""
-    kept = np.array(normed, dtype=bool)
-    truth, every = (stats.spearmanr(np.array(years)[rows], np.array(means)[rows]).statistic
-                    for rows in (kept, np.ones_like(kept)))  # fmt: skip
-    hint = "keep the rows with batch norm in both lists; scipy.stats.spearmanr has the rest."
-    if abs(rank - every) < 0.005:
-        hint = "that is the correlation over all of them."
-    praise = "compare it with the one over all networks: what is left is not batch norm."
+def check_trend(rank: float, years: Sequence[int], means: Sequence[float], calls: Sequence[int]) -> None:
+    """Is this the partial rank correlation of year and mean score, with the number of calls as the further quantity?"""
+    year, score, call = map(stats.rankdata, (years, means, calls))
+    line = np.stack([np.ones_like(call), call], axis=1)
+    left = [each - line @ np.linalg.lstsq(line, each)[0] for each in (year, score)]
+    truth, plain = np.corrcoef(left)[0, 1], stats.spearmanr(year, score).statistic
+    hint = "scipy.stats.rankdata gives ranks, np.polyfit(calls, each, 1) a line; correlate the two remainders."
+    if abs(rank - plain) < 0.005:
+        hint = "that is the correlation before anything was subtracted."
+    praise = "compare it with the plain one: what is left of the rise is not the number of calls."
     report("decade-trend", abs(rank - truth) < 0.01, praise, hint)
 
 

@@ -77,17 +77,25 @@ def _watched(found: Any) -> tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]:
     return output, pairs
 
 
+class _Function(nn.Module):
+    """Calls torch.relu and has no activation module."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+
 @exercise("imagenet-hook", watch=function)
 def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tuple[Tensor, Tensor]]]]) -> None:
     """Does ``watch(network, x)`` give the output, and the input and output of each call, and change nothing?
 
-    It is tried on networks with in-place SiLU and ReLU, on one whose only activation module is called twice, and on one
-    with its activation in a block.
+    It is tried on networks with in-place SiLU and ReLU, on one whose only activation module is called twice, on one
+    with its activation in a block, and on one that calls the function ``torch.relu``.
     """
     x = torch.randn(16, 6, generator=torch.Generator().manual_seed(0))
     for name, activation, calls in (("SiLU(inplace=True)", nn.SiLU(inplace=True), 1), ("ReLU(inplace=True)",
                                     nn.ReLU(inplace=True), 1), ("one SiLU called twice", nn.SiLU(), 2),
-                                    ("a SiLU inside a block", nn.SiLU(), 1)):  # fmt: skip
+                                    ("a SiLU inside a block", nn.SiLU(), 1),
+                                    ("torch.relu, a function", _Function(), 1)):  # fmt: skip
         linear = [nn.Linear(6, 6), nn.Linear(6, 6)]
         for layer, seed in zip(linear, (1, 2), strict=True):
             with torch.no_grad():
@@ -106,7 +114,7 @@ def check_watch(watch: Callable[[nn.Module, Tensor], tuple[Tensor, Sequence[tupl
         if output.shape != truth.shape or not torch.allclose(output, truth):
             wrong = f"with {name} the network's output changes while it is watched."
         elif len(seen) != calls:
-            wrong = f"with {name} there should be {calls} pairs, and yours has {len(seen)}."
+            wrong = f"with {name} the list should have length {calls}, and yours has length {len(seen)}."
         elif not all(a.shape == b.shape and torch.allclose(a, b) for ours, own in zip(seen, pairs, strict=True)
                      for a, b in zip(ours, own, strict=True)):  # fmt: skip
             wrong = f"with {name} a pair is not the input and the output of the call; who overwrites what, and when?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from affscore import signature
-from affscore_book.kit.answers import function, one_number, wholes
+from affscore_book.kit.answers import function, one_number, whole
 from affscore_book.kit.checks import case, exercise, report
 from affscore_book.transformers.gpt import ByteGPT
 from affscore_book.transformers.laws import channel_laws, score_from_correlations
@@ -20,14 +20,16 @@ from affscore_book.transformers.measured import MiniLMScores
 __all__ = ["check_build", "check_lowest_mean", "check_part_of_size", "check_samples_of_pools"]
 
 
-@exercise("minilm-samples", spatial=wholes, trailing=wholes, tokens=wholes)
-def check_samples_of_pools(spatial: Sequence[int], trailing: Sequence[int], tokens: Sequence[int]) -> None:
-    """Are these (samples, numbers in each) of an activation of 512 texts, 32 tokens and 1,536 channels?"""
-    given, truth = [tuple(spatial), tuple(trailing), tuple(tokens)], [(512, 1536), (512, 32), (512 * 32, 1536)]
-    hint = "what is averaged away is gone; what is left beside the texts are the numbers of a sample."
-    if given[:2] == truth[1::-1]:
+@exercise("minilm-samples", spatial=whole, trailing=whole, tokens=whole)
+def check_samples_of_pools(spatial: int, trailing: int, tokens: int) -> None:
+    """Is a covariance of full rank from this many texts on, of 32 tokens and 1,536 channels each?"""
+    given, truth = (spatial, trailing, tokens), (1537, 33, 49)
+    hint = "how many samples does a text make, of how many numbers each?"
+    if given == (1536, 32, 48):
+        hint = "the mean is subtracted: that is one sample short each time."
+    elif given[:2] == truth[1::-1]:
         hint = "the other way round: spatial averages over the tokens, trailing over the last axis."
-    praise = "by the trailing pool a position is called a channel: the 1,536 GELUs are gone."
+    praise = "by the trailing pool a few texts are enough, since the 1,536 GELUs are gone."
     report("minilm-samples", given == truth, praise, hint)
 
 
@@ -78,12 +80,15 @@ def check_lowest_mean(mean: float, spread: float) -> None:
 
 @exercise("minilm-part", part=one_number)
 def check_part_of_size(part: float, scores: MiniLMScores) -> None:
-    """Is this the part of the way from random to trained weights, in mean score, that rearranged weights go?"""
-    trained, random = scores.of().mean(), scores.starts().mean()
-    moved = scores.starts("rearranged").mean() - random
-    truth = float(moved / (trained - random))
+    """Is this the part of the way from random to trained weights that rearranged weights go, by the trailing pool?"""
+
+    def of(pool: str) -> float:
+        trained, random = scores.of(pool=pool).mean(), scores.starts(pool=pool).mean()
+        return float((scores.starts("rearranged", pool=pool).mean() - random) / (trained - random))
+
+    truth = of("trailing")
     hint = "two differences of mean scores: (rearranged − random) / (trained − random)."
-    if abs(part + truth) < 0.01 and abs(truth) >= 0.01:
-        hint = "mind the sign: a part is negative where the two go different ways."
-    praise = "the trained numbers in other places do not do what training did: their arrangement does."
+    if abs(part - of("spatial")) < 0.01:
+        hint = "that is the part by the spatial pool."
+    praise = "in the mean over the layers; they differ one by one."
     report("minilm-part", abs(part - truth) < 0.01, praise, hint)
