@@ -30,7 +30,6 @@ from affscore_book.kit.run_files import RunFiles
 from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import accuracy, load_weights, save_weights
 from affscore_book.uses.networks import FITTED, HELD_OUT
-from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.uses.costs import measure_costs
@@ -42,6 +41,7 @@ from affscore_study.uses.finetuning import (
     Straightened,
     all_removals,
 )
+from affscore_study.uses.removal import order_of
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}
