@@ -1,13 +1,14 @@
 """The paper's small statements about intertwiners as computations that can fail.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, 5.1, E.7 and E.12, definitions 5.2 and 5.3, remark 5.5.
+Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, 5.1, E.7, E.12 and E.46, definitions 5.2 and 5.3, remark 5.5.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,8 +20,8 @@ from affscore_book.kit.draws import random_rotation
 from affscore_book.symmetries.groups import Intertwiner, Monomial
 
 __all__ = [
-    "aligned_draws", "defect", "distinct_rays", "ignored_draws", "keeps_axes", "least_eigenvalue", "others_passing",
-    "passes", "passing", "sample_kinds", "slope_gap", "unit_values",
+    "aligned_draws", "defect", "distinct_rays", "ignored_draws", "keeps_axes", "keeps_max", "least_eigenvalue",
+    "others_passing", "passes", "passing", "sample_kinds", "slope_gap", "unit_values",
 ]  # fmt: skip
 
 
@@ -258,3 +259,18 @@ def least_eigenvalue(p: float) -> float:
     grid = torch.linspace(-1, 1, 5, dtype=torch.float64)
     points = torch.cartesian_prod(grid, grid, grid)
     return float(torch.linalg.eigvalsh(torch.exp(-torch.cdist(points, points, p=p) / 10))[0])
+
+
+def keeps_max(a: Any) -> bool:
+    """Lemma E.46: does ``max(A x * A y) = max(x * y)`` hold for a matrix (d, d), at 500 pairs of normal vectors?
+
+    It does for permutations with signs, and for nothing else. So the max kernel of features that were not normalised
+    tells scalings apart, and does not see signs, although turning a sign is no symmetry of ReLU.
+
+    >>> keeps_max([[0.0, -1.0], [1.0, 0.0]]), keeps_max([[2.0, 0.0], [0.0, 1.0]]), keeps_max([[0.6, -0.8], [0.8, 0.6]])
+    (True, False, False)
+    """
+    a = torch.as_tensor(a, dtype=torch.float64)
+    x, y = torch.randn(2, 500, len(a), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, after = ((left * right).amax(1) for left, right in ((x, y), (x @ a.T, y @ a.T)))
+    return bool(torch.allclose(after, before, rtol=1e-9, atol=1e-9))
