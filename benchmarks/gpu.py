@@ -56,10 +56,11 @@ from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.decade.training import RECIPE, colour_data, fit_recipe
 from affscore_book.kit.networks import activation_layers, myrtle, resnet, resnet20
-from affscore_book.kit.training import ImageData, accuracy, fit, image_data, save_weights
+from affscore_book.kit.training import ImageData, accuracy, fit, image_data
 from affscore_book.stitching.learning import accuracy_of, reestimate
 from affscore_book.stitching.maps import stitch_layer
 from affscore_book.stitching.stitched import Stitched, layer_moments
+from affscore_study.kit.training import save_weights
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "book" / "data"

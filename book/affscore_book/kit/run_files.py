@@ -1,4 +1,4 @@
-"""The files in which a script that trains networks keeps the results of each network and seed, and its checkpoints."""
+"""The checkpoints of a script that trains networks."""
 
 from __future__ import annotations
 
@@ -11,36 +11,7 @@ import torch
 
 from affscore.files import replacing
 
-__all__ = ["RunFiles", "read_checkpoint", "write_checkpoint"]
-
-
-class RunFiles:
-    """The files of one network and seed; the folders of the files are created.
-
-    Parameters
-    ----------
-    out
-        Folder of the script: ``results``, ``signatures`` and ``weights`` are part of the repository, ``work`` is not.
-    name, seed
-        The name and the seed of the network. A blank in the name becomes a dash in the names of files.
-    kept
-        Whether the weights are part of the repository.
-    """
-
-    def __init__(self, out: Path, name: str, seed: int, kept: bool) -> None:
-        self.name, self.seed = name, seed
-        stem = f"{name}-{seed}".replace(" ", "-")
-        self.work = out / "work" / stem
-        self.result = out / "results" / f"{stem}.json"
-        self.signatures = out / "signatures" / f"{stem}.json"
-        self.weights = out / ("weights" if kept else "work") / f"{stem}.safetensors"
-        self.checkpoint = self.work.with_name(f"{stem}.checkpoint")  # a name may hold a dot
-        for file in (self.work, self.result, self.signatures, self.weights):
-            file.parent.mkdir(parents=True, exist_ok=True)
-
-    def snapshot(self, step: int) -> Path:
-        """The file of the weights after a step of the training."""
-        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+__all__ = ["read_checkpoint", "write_checkpoint"]
 
 
 def read_checkpoint(

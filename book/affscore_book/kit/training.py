@@ -18,21 +18,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
 from affscore.arguments import check_choice
-from affscore.files import replacing
 from affscore.forward import evaluating
 from affscore.zoo.datasets import cifar, fashion_mnist_file, read_idx
 from affscore.zoo.models import read_state_dict
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 
-__all__ = [
-    "ImageData", "Images", "accuracy", "augment", "fit", "image_data", "load_weights", "read_about", "save_weights",
-]  # fmt: skip
+__all__ = ["ImageData", "Images", "accuracy", "augment", "fit", "image_data", "load_weights", "read_about"]
 
 SIDE = 32
 VALIDATION = 5000
@@ -260,21 +256,8 @@ def accuracy(network: nn.Module, data: ImageData, images: Images) -> float:
     return right / len(images.labels)
 
 
-def save_weights(network: nn.Module, path: str | os.PathLike[str], about: dict[str, Any]) -> None:
-    """Write the state dict as safetensors, with floating-point values as float16 and ``about`` as JSON in the header.
-
-    The file is written completely or not at all.
-    """
-    state = {
-        name: (value.half() if value.is_floating_point() else value).contiguous().cpu()
-        for name, value in network.state_dict().items()
-    }
-    with replacing(path) as beside:
-        save_file(state, beside, metadata={"about": json.dumps(about)})
-
-
 def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The description of the weights that :func:`save_weights` wrote.
+    """The description of the weights that :func:`affscore_study.kit.training.save_weights` wrote.
 
     Raises
     ------
@@ -291,7 +274,7 @@ def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load_weights(network: nn.Module, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Load the weights that :func:`save_weights` wrote into a network; returns their description.
+    """Load what :func:`affscore_study.kit.training.save_weights` wrote into a network; returns its description.
 
     The network is put into evaluation mode.
 

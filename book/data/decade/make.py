@@ -45,12 +45,12 @@ from affscore_book.decade.training import (
     measure_norm,
     snapshot_steps,
 )
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_book.kit.training import accuracy, load_weights
 from affscore_study.decade.options import asked_data
 from affscore_study.decade.pictures import PICTURES, other_pictures
 from affscore_study.decade.pretext import PRETEXTS, probe
+from affscore_study.kit.run_files import RunFiles, open_results, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent

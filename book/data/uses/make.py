@@ -24,10 +24,10 @@ import torch
 
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
-from affscore_book.kit.stored import rounded, store_results
 from affscore_book.uses.alarm import TOUCHED
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, load_case
 from affscore_book.uses.replacing import calls_of
+from affscore_study.kit.run_files import rounded, store_results
 from affscore_study.uses.alarm import FAULTS, faulty, in_distances, readings
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.removal import order_of, remove

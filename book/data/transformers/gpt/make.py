@@ -29,9 +29,7 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.measuring import versions
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import load_weights, save_weights
+from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, build_gpt
 from affscore_book.transformers.gpt_training import (
     GPT_MOMENTS,
@@ -45,6 +43,8 @@ from affscore_book.transformers.gpt_training import (
     fit_gpt,
     reference_bytes,
 )  # fmt: skip
+from affscore_study.kit.run_files import RunFiles, open_results, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent

@@ -29,7 +29,6 @@ from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import colour_data
-from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
 from affscore_book.transformers.laws import inputs_of_layer, score_of_positions
 from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
@@ -45,6 +44,7 @@ from affscore_book.transformers.minilm import (
     without_attention,
 )
 from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores
+from affscore_study.kit.run_files import open_results, rounded, store_results
 from affscore_study.transformers.texts import (
     TEXT_KINDS,
     TEXTS,

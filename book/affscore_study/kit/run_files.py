@@ -1,0 +1,75 @@
+"""The files in which scripts of ``book/data`` keep results, whole or as before, and those of each network and seed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import scipy
+
+from affscore.files import replacing
+from affscore.measuring import versions
+
+__all__ = ["RunFiles", "open_results", "rounded", "store_results"]
+
+
+class RunFiles:
+    """The files of one network and seed; the folders of the files are created.
+
+    Parameters
+    ----------
+    out
+        Folder of the script: ``results``, ``signatures`` and ``weights`` are part of the repository, ``work`` is not.
+    name, seed
+        The name and the seed of the network. A blank in the name becomes a dash in the names of files.
+    kept
+        Whether the weights are part of the repository.
+    """
+
+    def __init__(self, out: Path, name: str, seed: int, kept: bool) -> None:
+        self.name, self.seed = name, seed
+        stem = f"{name}-{seed}".replace(" ", "-")
+        self.work = out / "work" / stem
+        self.result = out / "results" / f"{stem}.json"
+        self.signatures = out / "signatures" / f"{stem}.json"
+        self.weights = out / ("weights" if kept else "work") / f"{stem}.safetensors"
+        self.checkpoint = self.work.with_name(f"{stem}.checkpoint")  # a name may hold a dot
+        for file in (self.work, self.result, self.signatures, self.weights):
+            file.parent.mkdir(parents=True, exist_ok=True)
+
+    def snapshot(self, step: int) -> Path:
+        """The file of the weights after a step of the training."""
+        return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+
+
+def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str, Any]:
+    """The results in ``file``, or ``empty`` results with ``settings`` if there is no file, marked with the versions.
+
+    If the file was made with other settings, the script ends with a sentence.
+    """
+    results: dict[str, Any] = {"settings": settings, **empty, "seconds": 0.0}
+    if file.exists():
+        results = json.loads(file.read_text(encoding="utf-8"))
+        if results["settings"] != settings:
+            raise SystemExit(f"{file.name} has other settings than this script; remove it to start again.")
+    results["made_with"] = versions() | {"scipy": scipy.__version__, "device": "cpu, one thread"}
+    return results
+
+
+def rounded(values: Any) -> Any:
+    """Lists and dictionaries of numbers as JSON can hold them: floats rounded to six decimals, and NaN as None.
+
+    >>> rounded({"score": [0.12345678, float("nan")], "calls": 2})
+    {'score': [0.123457, None], 'calls': 2}
+    """
+    text = json.dumps(values)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
+
+
+def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
+    """Write all results; an error leaves the file as it was before."""
+    with replacing(file) as beside:
+        separators = None if indent else (",", ":")  # spaces after separators would be an eighth of a large file
+        text = json.dumps(results, indent=indent, separators=separators, allow_nan=False)
+        beside.write_text(text + "\n", encoding="utf-8")
