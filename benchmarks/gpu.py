@@ -54,13 +54,14 @@ from affscore.settings import Settings
 from affscore.stacked import PROMISE, device_name, most_calls, stacked_scores
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.decade.training import RECIPE, colour_data, fit_recipe
+from affscore_book.decade.training import RECIPE, colour_data
 from affscore_book.kit.networks import activation_layers, myrtle, resnet, resnet20
 from affscore_book.kit.training import ImageData, accuracy, fit, image_data
-from affscore_book.stitching.learning import accuracy_of, reestimate
-from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.stitched import Stitched, layer_moments
+from affscore_study.decade.training import fit_recipe
 from affscore_study.kit.training import save_weights
+from affscore_study.stitching.learning import accuracy_of, reestimate
+from affscore_study.stitching.maps import stitch_layer
+from affscore_study.stitching.stitched import Stitched, layer_moments
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "book" / "data"

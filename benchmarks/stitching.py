@@ -18,9 +18,9 @@ import torch
 
 from affscore_book.kit.networks import load_network
 from affscore_book.kit.training import image_data
-from affscore_book.stitching.learning import accuracy_of, reestimate
-from affscore_book.stitching.maps import stitch_layer
-from affscore_book.stitching.stitched import Stitched, layer_moments
+from affscore_study.stitching.learning import accuracy_of, reestimate
+from affscore_study.stitching.maps import stitch_layer
+from affscore_study.stitching.stitched import Stitched, layer_moments
 
 NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"
 

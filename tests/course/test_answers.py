@@ -49,7 +49,7 @@ def test_text_as_answer_gets_a_sentence_and_no_verdict(name, capsys):
 
 def _of_form(form):
     """Something that has this form."""
-    from affscore_book.redshift.networks import random_network
+    from affscore_study.redshift.draws import random_network
 
     for answer in ([1.0], [1.0, 2.0], print, {}, nn.ReLU(), random_network(seed=0)):
         try:

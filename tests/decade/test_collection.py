@@ -11,11 +11,12 @@ from scipy import stats
 
 from affscore import signature
 from affscore_book.decade import again
-from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, load_further, network_table
+from affscore_book.decade.collection import END, START, course, load_clouds, load_decade, load_further
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.rates import load_rates
 from affscore_book.decade.training import colour_data
 from affscore_book.kit.training import accuracy
+from affscore_study.decade.shown import network_table
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_clouds_come_back_with_the_moments_of_the_course():
 @pytest.mark.weekly  # the chapter measures a stored signature again every time
 def test_stored_networks_give_what_was_stored():
     data = colour_data()
-    images = data.standardise(data.validation.images[: again.IMAGES])
+    images = data.standardise(data.validation.images[:512])
     for name in ("alexnet", "vgg11_bn"):
         network, stored_one = again.stored_network(FOLDER, name), stored()[name][0]
         assert accuracy(network, data, data.test) == pytest.approx(stored_one.accuracy, abs=1e-3)

@@ -9,6 +9,7 @@ from affscore_book.decade import figures
 from affscore_book.decade.rates import FOLLOWED, RATES, load_rates
 from affscore_book.kit.style import INK
 from affscore_book.kit.tables import Table
+from affscore_study.decade.shown import plot_beginnings, plot_tree
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 TREE = np.array([[0.0, 1, 8, 8], [1, 0, 8, 8], [8, 8, 0, 2], [8, 8, 2, 0]])
@@ -58,7 +59,7 @@ def test_rows_have_their_names_and_differences_are_sorted():
     assert (rows_of(axes), dots) == (["batch", "seed", "rate"], [0.2, 0.5, 0.7])
     assert axes.lines[0].get_xdata()[0] == 0, "no difference is below 0"
     told = [{"network": name, "start": 0.2, "ceiling": 0.7} for name in ("vgg11", "swin")]
-    (axes,) = draw(figures.plot_beginnings, Table.from_rows(told))
+    (axes,) = draw(plot_beginnings, Table.from_rows(told))
     assert rows_of(axes) == ["vgg11", "swin"] and len(axes.lines) == 6
 
 
@@ -94,10 +95,10 @@ def test_skips_have_a_line_each_and_a_mark_for_each_block():
 
 def test_leaves_of_a_tree_are_coloured_by_kin():
     """Related leaves of a tree are neighbours of one colour, and leaves without a relative are black."""
-    (axes,) = draw(figures.plot_tree, TREE, ["vgg11", "vgg13", "swin", "vit_8"], ["vgg", "vgg", "swin", "vit"])
+    (axes,) = draw(plot_tree, TREE, ["vgg11", "vgg13", "swin", "vit_8"], ["vgg", "vgg", "swin", "vit"])
     colours = {tick.get_text(): tick.get_color() for tick in axes.get_yticklabels()}
     assert colours["vgg11"] == colours["vgg13"] != colours["swin"] == colours["vit 8"] == INK
-    names = "".join(rows_of(draw(figures.plot_tree, TREE, list("aabb"))[0]))
+    names = "".join(rows_of(draw(plot_tree, TREE, list("aabb"))[0]))
     assert names in ("aabb", "bbaa") and axes.get_xlim()[0] >= 8
 
 

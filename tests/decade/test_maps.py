@@ -8,13 +8,13 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from affscore import affinity_score, signature
-from affscore_book.decade.again import IMAGES as FIRST
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.collection import END, START, architectures
-from affscore_book.decade.equal import CHANNELS, DRAWS, few_channels, load_equal, one_position
-from affscore_book.decade.maps import SHOWN, clouds_of_call, map_scores, scored_maps
+from affscore_book.decade.equal import CHANNELS, DRAWS, load_equal
 from affscore_book.decade.networks import build, wide_vgg16
 from affscore_book.decade.training import colour_data
+from affscore_study.decade.equal import few_channels, one_position
+from affscore_study.decade.maps import SHOWN, clouds_of_call, map_scores, scored_maps
 
 IMAGES = torch.randn(80, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
@@ -107,7 +107,7 @@ def test_the_stored_scores_are_those_of_the_stored_networks():
     assert {name for name, of in found.items() if of.positions} == {"alexnet", "vgg11_bn", "mobilenet_v2"}
     assert found["vgg16"].wide.shape == (3, 15)
     data, alexnet = colour_data(), stored_network(FOLDER, "alexnet")
-    rows = few_channels(alexnet, data.standardise(data.validation.images[:FIRST]), 8)
+    rows = few_channels(alexnet, data.standardise(data.validation.images[:512]), 8)
     np.testing.assert_allclose(rows.mean(axis=0), found["alexnet"].channels[END, 8], atol=1e-3)
 
 

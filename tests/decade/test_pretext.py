@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn import functional
 
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import fit_recipe
 from affscore_book.kit.training import Images, accuracy
 from affscore_study.decade.pretext import (
     PRETEXTS,
@@ -20,6 +19,7 @@ from affscore_study.decade.pretext import (
     probe,
     views,
 )
+from affscore_study.decade.training import fit_recipe
 
 
 def draws(seed: int = 0) -> torch.Generator:

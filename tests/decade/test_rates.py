@@ -51,17 +51,17 @@ def rising(by_rate: float, by_year: float) -> list[RateRun]:
 
 def test_the_rung_of_planted_runs_is_what_was_planted():
     runs = scattered(0.1, 0.01)
-    rate, seed = np.mean(list(rates.recipe_distances(runs).values()), axis=0)
+    rate, seed = np.mean(list(recipe.recipe_distances(runs).values()), axis=0)
     assert rate == pytest.approx(0.1, abs=0.03) and seed == pytest.approx(0.01, abs=0.004)
-    found = rates.recipe_rung(runs)
+    found = recipe.recipe_rung(runs)
     assert found.mean == pytest.approx(rate - seed) and found.low > FLOOR
-    found = rates.recipe_rung(scattered(0.0, 0.03))
+    found = recipe.recipe_rung(scattered(0.0, 0.03))
     assert found.low < 0 < found.high < FLOOR
 
 
 def test_accuracy_alone_gives_no_distance_at_equal_accuracy():
     """A difference of accuracy alone gives no distance at equal accuracy."""
-    equal, at_end = (rates.recipe_distances(scattered(0.0, 0.0), equal_accuracy=how) for how in (True, False))
+    equal, at_end = (recipe.recipe_distances(scattered(0.0, 0.0), equal_accuracy=how) for how in (True, False))
     assert max(map(max, equal.values())) < 1e-12 < 0.005 < np.mean([rate for rate, _ in at_end.values()])
 
 
@@ -70,15 +70,15 @@ def test_failed_runs_are_left_out():
     broken = replace(runs[0], accuracy=0.5, validation=np.array([0.1, 0.1, 0.1]), scores=np.ones(3))
     nothing = replace(runs[1], accuracy=math.nan, validation=np.zeros(0), scores=np.zeros(0))
     assert broken.failed and nothing.failed
-    assert rates.recipe_rung([broken, nothing, *runs[2:]]) == rates.recipe_rung(runs[2:])
+    assert recipe.recipe_rung([broken, nothing, *runs[2:]]) == recipe.recipe_rung(runs[2:])
     with pytest.raises(ValueError, match="no network with two rates and two seeds"):
-        rates.recipe_rung([broken, nothing])
+        recipe.recipe_rung([broken, nothing])
 
 
 def test_an_accuracy_that_is_never_reached_has_no_score():
     run = RateRun("alexnet", 0.001, 0, 0.9, np.array([0.2, 0.9]), np.array([0.5, 0.7]), math.nan)
-    assert math.isnan(rates.at_accuracy(run, 0.91))
-    assert rates.at_accuracy(run, 0.1) == 0.5 and rates.at_accuracy(run, 0.9) == 0.7
+    assert math.isnan(recipe.at_accuracy(run, 0.91))
+    assert recipe.at_accuracy(run, 0.1) == 0.5 and recipe.at_accuracy(run, 0.9) == 0.7
 
 
 def test_rate_that_moves_scores_holds_and_other_fails():
@@ -103,11 +103,11 @@ def test_best_rate_is_by_the_first_seed_with_ties():
         return [RateRun("vgg11", rate, seed, 0.9, np.array([last]), np.array([0.5]), 0.5) for rate, seed, last in ends]
 
     runs = of((0.001, 0, 0.90), (0.002, 0, 0.92), (0.004, 0, 0.92), (0.008, 1, 0.99))
-    assert rates.best_rates(runs) == {"vgg11": 0.002}
-    assert rates.best_rates([replace(runs[1], accuracy=0.5), *runs[2:]]) == {"vgg11": 0.004}
+    assert recipe.best_rates(runs) == {"vgg11": 0.002}
+    assert recipe.best_rates([replace(runs[1], accuracy=0.5), *runs[2:]]) == {"vgg11": 0.004}
     # Of 5,000 images the standard error of .92 is .0038.
     runs = of((0.001, 0, 0.9155), (0.002, 0, 0.92), (0.004, 0, 0.9165), (0.008, 0, 0.9))
-    assert rates.as_good_rates(runs) == {"vgg11": [0.002, 0.004]}
+    assert recipe.as_good_rates(runs) == {"vgg11": [0.002, 0.004]}
 
 
 def test_the_history_is_taken_at_each_networks_own_best_rate():
@@ -131,9 +131,9 @@ def test_history_has_networks_trained_at_every_rate():
     """The history has the networks that were trained at every rate."""
     more = [RateRun("resnet34", rate, 0, 0.9, np.array([0.9]), np.array([0.5]), 0.5) for rate in RATES]
     failed = replace(more[-1], accuracy=0.1)
-    assert rates.history_networks(rising(0.0, 0.05) + more[:-1]) == list(FOLLOWED)
+    assert recipe.history_networks(rising(0.0, 0.05) + more[:-1]) == list(FOLLOWED)
     runs = [*rising(0.0, 0.05), *more[:-1], failed]
-    assert rates.history_networks(runs) == [*FOLLOWED, "resnet34"]
+    assert recipe.history_networks(runs) == [*FOLLOWED, "resnet34"]
     counts = [row.what.split(" networks")[0].split()[-1] for row in recipe.claims_by_rate(runs)[::2]]
     assert counts == ["12", "12", "12", "12", "11"]  # at its own best rate it is there, at the failed one it is not
 
@@ -188,9 +188,9 @@ def test_gpu_run_is_preferred_unless_cpu_is_asked_for():
     keys = [(run.name, run.rate, run.seed) for run in with_gpu]
     assert len(keys) == len(set(keys)) and len({run.device for run in with_gpu}) == 2
     assert {run.device for run in without} == {"cpu"} and {(run.name, run.rate, run.seed) for run in without} < {*keys}
-    count, apart = rates.device_distance(with_gpu, without)
+    count, apart = recipe.device_distance(with_gpu, without)
     assert count == sum(run.device != "cpu" for run in with_gpu) - (len(with_gpu) - len(without)) and 0 < apart < 0.02
-    assert rates.device_distance(without, without)[0] == 0
+    assert recipe.device_distance(without, without)[0] == 0
 
 
 @pytest.mark.weekly  # what it calls is tested beside it, and the decade's script trains every time

@@ -14,8 +14,9 @@ from torch import nn
 from affscore_book.decade.collection import load_clouds, load_further
 from affscore_book.decade.equal import load_equal
 from affscore_book.decade.networks import SETTINGS, build
-from affscore_book.decade.training import CANDIDATES, FLOORS, RECIPE, Recipe, fit_recipe, snapshot_steps
+from affscore_book.decade.training import FLOORS, RECIPE, Recipe
 from affscore_book.kit.training import Images, accuracy, load_weights
+from affscore_study.decade.training import CANDIDATES, fit_recipe, snapshot_steps
 
 # ------------------------------------------------------------------------------------------------ the training
 

@@ -11,16 +11,9 @@ from torch import nn
 from torch.nn import functional
 
 from affscore_book.kit.networks import mlp, myrtle, resnet
-from affscore_book.linearized.slopes import (
-    channel_prelus,
-    effective_size,
-    freeze,
-    linearize,
-    prior,
-    survivors,
-    symmetry_dimension,
-)
+from affscore_book.linearized.slopes import channel_prelus, effective_size, linearize, survivors, symmetry_dimension
 from affscore_book.symmetries.groups import PReLUGroup
+from affscore_study.linearized.training import freeze, prior
 
 DOUBLE = torch.float64
 

@@ -15,9 +15,9 @@ from striped import stripes
 from affscore_book.kit.networks import mlp
 from affscore_book.kit.training import ImageData, Images, accuracy, image_data, load_weights
 from affscore_book.linearized.paths import path_lengths
-from affscore_book.linearized.results import load_runs
+from affscore_book.linearized.results import STARTS, load_runs
 from affscore_book.linearized.slopes import channel_prelus, linearize
-from affscore_book.linearized.training import STARTS, measure_channels, task_data, train
+from affscore_study.linearized.training import measure_channels, task_data, train
 from affscore_study.linearized.trunks import load_trunks
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "linearized" / "make.py"

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from affscore_book.redshift.complexity import dct_excess, dct_frequency, fourier_frequency, unexplained_variance
-from affscore_book.redshift.networks import grid_points, image_of, random_network
+from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
+from affscore_book.redshift.networks import grid_points
+from affscore_study.redshift.claims import dct_excess
+from affscore_study.redshift.draws import image_of, random_network
 
 
 @pytest.mark.parametrize(("k", "m"), [(1, 0), (3, 4), (0, 9), (15, 8)])

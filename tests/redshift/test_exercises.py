@@ -5,7 +5,8 @@ from answers import accepted, refused
 
 from affscore_book.redshift import exercises
 from affscore_book.redshift.complexity import fourier_frequency
-from affscore_book.redshift.networks import Network, random_network
+from affscore_book.redshift.networks import Network
+from affscore_study.redshift.draws import random_network
 
 NET = random_network(seed=0, draw="paired")
 HALF = NET.rescaled(0.5, biases=True)

@@ -12,6 +12,7 @@ from drawn import check_figure
 from affscore_book.redshift import figures, stored_figures
 from affscore_book.redshift.bitmap import bitmap
 from affscore_book.redshift.study import load_draws
+from affscore_study.redshift import figures as audit_figures
 
 STORED = load_draws(Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json")
 IMAGES = {"one & two": np.arange(12.0).reshape(3, 4), "other": np.eye(4)}
@@ -54,12 +55,12 @@ def test_figures_and_checks_need_no_large_libraries():
     ("draw", "panels"),
     [
         (lambda: stored_figures.plot_distributions(STORED), 1),
-        (lambda: stored_figures.plot_waves(), 2),
-        (lambda: stored_figures.plot_saturation(["softplus", "ricker"]), 3),
-        (lambda: stored_figures.plot_heat_maps(STORED, "depth", "score"), 9),
-        (lambda: stored_figures.plot_heat_maps(STORED, "shift", "complexity", ["tanh", "relu"]), 3),
+        (lambda: audit_figures.plot_waves(), 2),
+        (lambda: audit_figures.plot_saturation(["softplus", "ricker"]), 3),
+        (lambda: audit_figures.plot_heat_maps(STORED, "depth", "score"), 9),
+        (lambda: audit_figures.plot_heat_maps(STORED, "shift", "complexity", ["tanh", "relu"]), 3),
         (lambda: stored_figures.plot_score_and_frequency(STORED), 2),
-        (lambda: stored_figures.plot_precision([0.5] * 24, [-3.0] * 24), 1),
+        (lambda: audit_figures.plot_precision([0.5] * 24, [-3.0] * 24), 1),
     ],
 )
 def test_figures(draw, panels):

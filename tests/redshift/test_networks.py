@@ -10,15 +10,8 @@ import torch
 
 from affscore import affinity_score
 from affscore_book.redshift.complexity import dct_frequency, fourier_frequency, unexplained_variance
-from affscore_book.redshift.networks import (
-    PANELS,
-    PUBLISHED_SEED,
-    grid_points,
-    image_of,
-    layer_scores,
-    random_network,
-    sigmoid_twin,
-)  # fmt: skip
+from affscore_book.redshift.networks import PANELS, grid_points
+from affscore_study.redshift.draws import PUBLISHED_SEED, image_of, layer_scores, random_network, sigmoid_twin
 
 
 @pytest.mark.parametrize("panel", PANELS)

@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from affscore_book.redshift.complexity import dct_frequency
-from affscore_book.redshift.networks import PANELS, image_of, layer_scores, random_network
-from affscore_book.redshift.study import load_draws, measured
+from affscore_book.redshift.networks import PANELS
+from affscore_book.redshift.study import load_draws
 from affscore_study.redshift.claims import middle_draw, share_of_draws
+from affscore_study.redshift.draws import image_of, layer_scores, measured, random_network
 
 STUDY = Path(__file__).resolve().parents[2] / "book" / "data" / "redshift" / "study.json"
 

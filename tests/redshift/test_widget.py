@@ -10,8 +10,9 @@ from PIL import Image
 from affscore import affinity_score
 from affscore_book.redshift.bitmap import bitmap
 from affscore_book.redshift.complexity import dct_frequency
-from affscore_book.redshift.networks import PUBLISHED_SEED, grid_points, image_of, random_network
+from affscore_book.redshift.networks import grid_points
 from affscore_book.redshift.widget import NAMES, RedshiftImage
+from affscore_study.redshift.draws import PUBLISHED_SEED, image_of, random_network
 
 
 def test_widget_computes_network_spectrum_and_scores(node):

@@ -5,8 +5,7 @@ import pytest
 
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
 from affscore_book.stitching.merging import ALIGNMENTS, Averages
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import StitchingStudy, shortcut_share
+from affscore_book.stitching.study import StitchingStudy, inside_block, shortcut_share
 from affscore_study.stitching import claims
 
 MYRTLE = [f"relu{i}" for i in range(1, 5)]

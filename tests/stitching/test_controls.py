@@ -8,14 +8,8 @@ import torch
 from scripts import load_script
 
 from affscore_book.kit.training import Images, image_data
-from affscore_book.stitching.controls import (
-    FIRST_HALVES,
-    bottom_network,
-    explained_both_ways,
-    load_controls,
-    noise_features,
-    quarter_turns,
-)
+from affscore_book.stitching.controls import FIRST_HALVES, load_controls
+from affscore_study.stitching.first_halves import bottom_network, explained_both_ways, noise_features, quarter_turns
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "stitching" / "control.py"
 
@@ -51,7 +45,7 @@ def test_shares_go_one_way_where_one_side_knows_less():
 
 def test_shuffled_labels_are_those_labels_elsewhere(monkeypatch):
     data, seen = image_data(train=300), {}
-    monkeypatch.setattr("affscore_book.stitching.controls.fit", lambda network, own, **_: seen.update(own=own))
+    monkeypatch.setattr("affscore_study.stitching.first_halves.fit", lambda network, own, **_: seen.update(own=own))
     bottom_network("shuffled labels", 0, data, width=2, images=200, epochs=1)
     own = seen["own"].train
     assert torch.equal(own.images, data.train.images[:200]) and not torch.equal(own.labels, data.train.labels[:200])

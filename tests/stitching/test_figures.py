@@ -9,8 +9,8 @@ import pytest
 from affscore_book.kit.statistics import Interval
 from affscore_book.stitching import figures
 from affscore_book.stitching.controls import FIRST_HALVES, Controls
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import load_stitching
+from affscore_book.stitching.study import inside_block, load_stitching
+from affscore_study.stitching import figures as audit_figures
 
 pytestmark = pytest.mark.usefixtures("figures_closed")
 
@@ -47,7 +47,7 @@ def test_shortcuts_stand_beside_a_stitch_at_random(study):
 
 
 def test_the_bridge_tells_the_insides_of_blocks_apart(study):
-    figures.plot_bridge(study)
+    audit_figures.plot_bridge(study)
     inside, outside = lines(plt.gcf().axes[0])
     assert (len(inside), len(outside)) == (9, 10)
     assert outside[0] == study.penalty("resnet20", "relu", "g_relu").mean

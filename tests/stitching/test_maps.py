@@ -6,8 +6,9 @@ import pytest
 import torch
 from planted_images import images, random_network
 
-from affscore_book.stitching.learning import learn
-from affscore_book.stitching.maps import (
+from affscore_book.stitching.moments import Moments
+from affscore_study.stitching.learning import learn
+from affscore_study.stitching.maps import (
     STITCHES,
     Birkhoff,
     Full,
@@ -17,8 +18,7 @@ from affscore_book.stitching.maps import (
     soft_sort,
     stitch_layer,
 )
-from affscore_book.stitching.moments import Moments
-from affscore_book.stitching.stitched import Stitched
+from affscore_study.stitching.stitched import Stitched
 
 
 def test_sinkhorn_goes_to_a_doubly_stochastic_matrix():

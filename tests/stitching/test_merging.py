@@ -9,18 +9,9 @@ import torch
 from scripts import load_script
 
 from affscore_book.kit.networks import mlp
-from affscore_book.stitching.merging import (
-    ALIGNMENTS,
-    Dense,
-    aligned,
-    aligning,
-    average_table,
-    averaged,
-    dense,
-    load_averages,
-    repaired,
-)
+from affscore_book.stitching.merging import ALIGNMENTS, load_averages
 from affscore_book.symmetries.groups import GeneralLinear, Monomial
+from affscore_study.stitching.averaging import Dense, aligned, aligning, average_table, averaged, dense, repaired
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "stitching" / "merge.py"
 WIDTH = 8

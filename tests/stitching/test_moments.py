@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.optimize import nnls
 
-from affscore_book.stitching.maps import stitch_layer
 from affscore_book.stitching.moments import Moments, assignment, best_scales, explained, least_squares
+from affscore_study.stitching.maps import stitch_layer
 
 
 def features(seed, n=40, inputs=5, outputs=6, side=3):

@@ -11,10 +11,11 @@ from torch.nn import functional
 
 from affscore_book.kit.networks import activation_layers, load_network, myrtle
 from affscore_book.kit.training import image_data
-from affscore_book.stitching.learning import accuracy_of, learn, penalty, reestimate
-from affscore_book.stitching.maps import STITCHES, Full, MonomialStitch, stitch_layer
 from affscore_book.stitching.moments import Moments
-from affscore_book.stitching.stitched import State, Stitched, inside_block, layer_moments, layer_states, split
+from affscore_book.stitching.study import inside_block, penalty
+from affscore_study.stitching.learning import accuracy_of, learn, reestimate
+from affscore_study.stitching.maps import STITCHES, Full, MonomialStitch, stitch_layer
+from affscore_study.stitching.stitched import State, Stitched, layer_moments, layer_states, split
 
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 

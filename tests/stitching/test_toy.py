@@ -8,25 +8,17 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 from scripts import load_script
 
-from affscore_book.stitching.toy import (
-    PAIRS,
-    WIDTH,
-    load_toys,
-    permuted_twin,
-    toy_features,
-    toy_outputs,
-    toy_stitch,
-    turned_twin,
-)
+from affscore_book.stitching.toy import PAIRS, load_toys, toy_features, toy_outputs, toy_stitch
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "stitching"
-
+SCRIPT = load_script(FOLDER / "toy.py")
+WIDTH = SCRIPT.WIDTH
 
 TOYS = load_toys(FOLDER / "toy.json")
 NET, POINTS = TOYS["networks"]["a"], np.array(TOYS["fit"], dtype=float)[:, :2]
 ORDERS = np.array([np.random.default_rng(2).permutation(WIDTH), np.random.default_rng(3).permutation(WIDTH)])
 SCALES = np.random.default_rng(4).uniform(0.5, 2, (2, WIDTH))
-TWIN, TURNED = permuted_twin(NET, ORDERS, SCALES), turned_twin(NET)
+TWIN, TURNED = SCRIPT.permuted_twin(NET, ORDERS, SCALES), SCRIPT.turned_twin(NET)
 
 
 @pytest.mark.parametrize("cut", [1, 2])
@@ -59,7 +51,7 @@ def test_the_orthogonal_stitch_is_that_of_scipy():
 def test_the_script_makes_what_the_loader_reads(tmp_path, monkeypatch):
     file = tmp_path / "toy.json"
     monkeypatch.setattr("sys.argv", ["toy.py", "--smoke", "--out", str(file)])
-    load_script(FOLDER / "toy.py").main()
+    SCRIPT.main()
     new, stored = load_toys(file), load_toys(FOLDER / "toy.json")
     for toys in (new, stored):
         assert set(toys["learned"]) == set(PAIRS)

@@ -9,15 +9,9 @@ import torch
 from scipy.linalg import sqrtm
 
 from affscore import paired_affinity_score
-from affscore_book.transformers.bends import (
-    ORDERS,
-    SENTENCES,
-    fit_layer,
-    in_order,
-    load_sentences,
-    sentence_bends,
-)
-from affscore_book.transformers.minilm import all_one_length, gelu_pairs, load_minilm
+from affscore_book.transformers.bends import ORDERS, load_sentences
+from affscore_study.transformers.bends import SENTENCES, fit_layer, in_order, sentence_bends
+from affscore_study.transformers.minilm import all_one_length, gelu_pairs, load_minilm
 from affscore_study.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import START_SEEDS, Job, LayerInputs, MiniLMScores, attention_effect
-from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.measured import LAYERS, START_SEEDS, Job, LayerInputs, MiniLMScores, attention_effect
 from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, VitScores
 from affscore_study.transformers import claims
+from affscore_study.transformers.laws import score_from_means_and_spreads
 
 
 def layer(seed: int, mean: float = -0.5) -> LayerInputs:

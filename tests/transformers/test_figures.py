@@ -9,9 +9,10 @@ import pytest
 from affscore_book.transformers import figures, gpt_figures
 from affscore_book.transformers.bends import load_sentences
 from affscore_book.transformers.gpt_results import GPT_POOLS, load_gpts
-from affscore_book.transformers.laws import score_from_means_and_spreads
 from affscore_book.transformers.measured import attention_effect, load_minilm_scores
 from affscore_book.transformers.vits import BLOCKS, load_vits
+from affscore_study.transformers.gpt_shown import plot_gpt_pools
+from affscore_study.transformers.laws import score_from_means_and_spreads
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "minilm"
 SCORES = load_minilm_scores(FOLDER / "scores.json")
@@ -106,7 +107,7 @@ def test_a_course_is_that_of_every_call_by_both_pools():
 
 def test_pools_are_drawn_at_trained_means_of_every_seed():
     """Pools are drawn at the means after training, and every seed is there."""
-    (axes,) = draw(gpt_figures.plot_gpt_pools, GPTS)
+    (axes,) = draw(plot_gpt_pools, GPTS)
     filled = [line for line in axes.lines if line.get_marker() != "None" and line.get_color() != "white"]
     expected = [[network.mean(pool) for network in seeds.values()] for seeds in GPTS.values() for pool in GPT_POOLS]
     assert len(filled) == len(expected)

@@ -9,8 +9,9 @@ import pytest
 
 from affscore import signature
 from affscore_book.transformers.gpt import GPTS
-from affscore_book.transformers.gpt_results import GPT_POOLS, gpt_inputs, gpt_table, kept_gpt, load_gpts
-from affscore_book.transformers.gpt_training import GPT_MOMENTS, GPT_STEPS
+from affscore_book.transformers.gpt_results import GPT_POOLS, kept_gpt, load_gpts
+from affscore_study.transformers.gpt_shown import gpt_inputs, gpt_table
+from affscore_study.transformers.gpt_training import GPT_MOMENTS, GPT_STEPS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
 STORED = load_gpts(FOLDER)

@@ -13,17 +13,16 @@ from torch import nn
 
 from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import CONTEXT, ByteGPT, build_gpt
-from affscore_book.transformers.gpt_training import (
+from affscore_book.transformers.gpt_bytes import byte_parts, cut_windows
+from affscore_study.transformers.gpt_training import (
     GPT_MOMENTS,
     GPT_RATES,
     GPT_RECIPE,
     GPT_STEPS,
     GptRecipe,
     bits_per_byte,
-    byte_parts,
-    cut_windows,
     fit_gpt,
-)  # fmt: skip
+)
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers" / "gpt"
 #: A text that a very small network learns in a hundred steps.

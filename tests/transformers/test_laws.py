@@ -7,13 +7,8 @@ import torch
 from affscore import paired_affinity_score
 from affscore.pooling import pool
 from affscore_book.activations.laws import score_curve
-from affscore_book.transformers.laws import (
-    channel_laws,
-    inputs_of_layer,
-    score_from_correlations,
-    score_from_means_and_spreads,
-    score_of_positions,
-)
+from affscore_book.transformers.laws import channel_laws, score_from_correlations
+from affscore_study.transformers.laws import inputs_of_layer, score_from_means_and_spreads, score_of_positions
 
 EDGES = np.linspace(-6, 4, 101)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from affscore_book.transformers.bends import SENTENCES, load_sentences
-from affscore_book.transformers.measured import Job, MiniLMScores, load_minilm_scores, nearest_table
-from affscore_book.transformers.minilm import LIKE_PAIRS
+from affscore_book.transformers.bends import load_sentences
+from affscore_book.transformers.measured import LIKE_PAIRS, Job, MiniLMScores, load_minilm_scores, nearest_table
 from affscore_book.transformers.vits import load_vits
+from affscore_study.transformers.bends import SENTENCES
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"
 FILE = FOLDER / "minilm" / "scores.json"

@@ -8,18 +8,10 @@ import torch
 
 from affscore import signature
 from affscore.tracing import trace
-from affscore_book.transformers import minilm
-from affscore_book.transformers.measured import load_minilm_scores
-from affscore_book.transformers.minilm import (
-    LAYERS,
-    LIKE_PAIRS,
-    all_one_length,
-    embeddings,
-    gelu_pairs,
-    load_minilm,
-    random_tokens,
-    without_attention,
-)
+from affscore_book.transformers.measured import LAYERS, LIKE_PAIRS, load_minilm_scores
+from affscore_study.transformers import minilm
+from affscore_study.transformers.attention import without_attention
+from affscore_study.transformers.minilm import all_one_length, embeddings, gelu_pairs, load_minilm, random_tokens
 from affscore_study.transformers.texts import kind_of_text
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "transformers"

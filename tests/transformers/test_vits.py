@@ -8,7 +8,8 @@ from torchvision.models import VisionTransformer
 
 from affscore import signature
 from affscore_book.decade.collection import END, load_decade
-from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, attention_scores, load_vits
+from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, load_vits
+from affscore_study.transformers.attention import attention_scores
 
 BOOK = Path(__file__).parents[2] / "book" / "data"
 FILE = BOOK / "transformers" / "vits.json"

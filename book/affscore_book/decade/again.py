@@ -10,10 +10,7 @@ from torch import nn
 from affscore_book.decade.networks import build
 from affscore_book.kit.training import load_weights
 
-__all__ = ["IMAGES", "stored_network"]
-
-#: Stored signatures are of the first 512 validation images.
-IMAGES = 512
+__all__ = ["stored_network"]
 
 
 def stored_network(folder: str | os.PathLike[str], name: str) -> nn.Module:

@@ -16,13 +16,11 @@ from affscore.calls import Call, Excluded
 from affscore.companions import MEASURES
 from affscore.signatures import Signature
 from affscore_book.kit.sequences import sequence
-from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_book.kit.stored import read_results
-from affscore_book.kit.tables import Table
 
 __all__ = [
-    "END", "START", "CallClouds", "Course", "Decade", "Trained", "architectures", "by_family", "course", "kin",
-    "load_clouds", "load_decade", "load_further", "network_table", "on_other_pictures", "stored_files",
+    "END", "START", "CallClouds", "Course", "Decade", "Trained", "architectures", "course", "kin", "load_clouds",
+    "load_decade", "load_further", "on_other_pictures", "stored_files",
 ]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
@@ -151,22 +149,6 @@ def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]
     return found
 
 
-def network_table(decade: Decade) -> Table:
-    """All networks: name; year; thousand parameters; calls; seeds; minutes a training, rounded; accuracy, the mean over
-    the seeds, plus or minus half of Student's interval (NaN for one seed)."""
-    rows = []
-    for name, seeds in decade.items():
-        first, accuracies = next(iter(seeds.values())), [each.accuracy for each in seeds.values()]
-        mean, low, high = student_interval(accuracies) if len(seeds) > 1 else (accuracies[0], math.nan, math.nan)
-        rows.append(
-            {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
-            | {"calls": len(first.end.calls), "seeds": len(seeds)}
-            | {"minutes": round(np.mean([each.minutes for each in seeds.values()]))}
-            | {"accuracy": mean, "±": (high - low) / 2}
-        )
-    return Table.from_rows(rows, digits=3)
-
-
 class Course(NamedTuple):
     """A network along its training: steps (moments,), scores (moments, calls), accuracy on validation (moments,)."""
 
@@ -190,7 +172,7 @@ def course(network: Trained) -> Course:
 
 
 class CallClouds(NamedTuple):
-    """The clouds of one call along the training, as :func:`affscore_book.decade.maps.clouds_of_call` gives them.
+    """The clouds of one call along the training, as :func:`affscore_study.decade.maps.clouds_of_call` gives them.
 
     ``call`` is its place among the calls, from 0; ``moments`` are those of :func:`course`, each with ``"outputs"`` and
     ``"image"``, x, y, x, y, ... in thousandths of the spread of the outputs.
@@ -224,11 +206,6 @@ def kin(name: str) -> str:
     """
     family = re.split("[^a-z]", name)[0]
     return "inception" if family == "googlenet" else family
-
-
-def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:
-    """A statistic of architectures, from the numbers of those that are kept; a family is left out at a time."""
-    return leaving_out(of, len(names), [kin(name) for name in names])
 
 
 #: Pictures of things, as those of the training are.

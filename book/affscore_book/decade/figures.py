@@ -8,19 +8,13 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import MaxNLocator
-from scipy.cluster.hierarchy import dendrogram, linkage
-from scipy.spatial.distance import squareform
 
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore_book.kit.tables import Table
 
-__all__ = [
-    "plot_beginnings", "plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_tree",
-    "plot_without_skips",
-]  # fmt: skip
+__all__ = ["plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_without_skips"]
 
 ERAS = {2012: BLUE, 2014: GREEN, 2015: ORANGE, 2018: PURPLE, 2020: VERMILION}
 ERA_NAMES = ("2012", "2014", "2015, 2016", "2018, 2019", "from 2020")
@@ -147,25 +141,6 @@ def plot_without_skips(curves: Mapping[str, np.ndarray], ends: Sequence[int]) ->
 
 
 @styled
-def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str] | None = None) -> None:
-    """A tree of signatures, average linkage of ``distances`` (n, n).
-
-    Leaves of one group (by default the label) have one colour; those that are alone in theirs are black.
-    """
-    _, (axes,) = panels(height=1.4 + 0.28 * len(labels))
-    tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", ax=axes,
-                      labels=[label.replace("_", " ") for label in labels],
-                      color_threshold=0, above_threshold_color=INK)  # fmt: skip
-    groups = list(groups or labels)
-    several = [group for group in dict.fromkeys(groups) if groups.count(group) > 1]
-    colours = dict.fromkeys(groups, INK) | {group: LOOKS[i % len(LOOKS)][0] for i, group in enumerate(several)}
-    for tick, leaf in zip(axes.get_yticklabels(), tree["leaves"], strict=True):
-        tick.set(color=colours[groups[leaf]], fontsize=14)
-    axes.grid(visible=False)
-    axes.set(xlabel="distance of signatures")
-
-
-@styled
 def plot_differences(ladder: Mapping[str, tuple[float, float, float]]) -> None:
     """By how much two signatures differ, by what differs: a number with the ends of its interval, the least below."""
     rows = sorted(ladder.items(), key=lambda each: each[1][0])
@@ -178,19 +153,3 @@ def plot_differences(ladder: Mapping[str, tuple[float, float, float]]) -> None:
     axes.set(xlabel="difference of two scores (root mean square)", xlim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(y=0.15)
-
-
-@styled
-def plot_beginnings(table: Table) -> None:
-    """How much of a trained signature its start tells, beside another trained seed; a row a network."""
-    rows = table.rows()
-    _, (axes,) = panels(height=1.4 + 0.36 * len(rows))
-    for place, row in enumerate(rows):
-        axes.plot([row["start"], row["ceiling"]], [place, place], color="#bbbbbb")
-        axes.plot(row["ceiling"], place, "s", color=VERMILION, markersize=7,
-                  label="another trained seed" if not place else None)  # fmt: skip
-        axes.plot(row["start"], place, "o", color=BLUE, markersize=11, markerfacecolor="none", markeredgewidth=2,
-                  label="the start" if not place else None)  # fmt: skip
-    _name_rows(axes, [row["network"] for row in rows])
-    axes.set(xlabel="squared correlation with a trained signature", xlim=(-0.02, 1.02))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=2, frameon=False)

@@ -1,34 +1,15 @@
-"""One recipe for all networks of the decade, chosen by trials on one network of each family.
-
-A training that was stopped goes on from its checkpoint and ends with the same weights, bit for bit on the same machine.
-Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch).
-"""
+"""One recipe for all networks of the decade, what they are to reach, and the images that they are trained on."""
 
 from __future__ import annotations
 
-import math
 import os
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
-import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
-from affscore_book.kit.batch_norm import set_batch_norm
-from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
-from affscore_book.kit.training import ImageData, accuracy, augment, image_data
+from affscore_book.kit.training import ImageData, image_data
 
-__all__ = [
-    "CANDIDATES", "FLOORS", "RECIPE", "SNAPSHOTS", "ColourData", "Recipe", "colour_data", "fit_recipe", "measure_norm",
-    "snapshot_steps",
-]  # fmt: skip
-
-#: Snapshots of a training.
-SNAPSHOTS = 12
+__all__ = ["FLOORS", "RECIPE", "ColourData", "Recipe", "colour_data"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +22,6 @@ class Recipe:
     batch_size: int = 128
 
 
-#: What was tried.
-CANDIDATES = tuple(Recipe(rate, smoothing) for smoothing in (0.0, 0.1) for rate in (0.002, 0.001, 0.004))
 #: Accuracy on test images that every network is to reach, stated before the trainings. Trials with a seventh of the
 #: images gave .71 to .87 on validation images: a network below its floor after all of them has not been trained, and
 #: then the recipe is mended for all. A network taught without labels is to be .03 better, with its last layer fitted to
@@ -65,102 +44,3 @@ def colour_data(*, root: str | os.PathLike[str] | None = None, train: int | None
     """Fashion-MNIST, 5,000 training images kept for validation: :func:`affscore_book.kit.training.image_data`."""
     data = image_data("fashion-mnist", root=root, train=train)
     return ColourData(**{field.name: getattr(data, field.name) for field in fields(data)})
-
-
-def snapshot_steps(total: int) -> list[int]:
-    """At most :data:`SNAPSHOTS` steps from 1 to ``total``, evenly spaced in their logarithm.
-
-    >>> snapshot_steps(3440)
-    [1, 2, 4, 9, 19, 41, 85, 178, 373, 783, 1641, 3440]
-    """
-    return sorted({round(step) for step in np.geomspace(1, total, SNAPSHOTS)})
-
-
-def fit_recipe(
-    network: nn.Module,
-    data: ImageData,
-    recipe: Recipe = RECIPE,
-    *,
-    epochs: int,
-    seed: int,
-    loss: Callable[[Tensor, torch.Generator], Tensor] | None = None,
-    backward: Callable[[int, Tensor], None] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    after_step: Callable[[int], None] | None = None,
-    after_epoch: Callable[[dict[str, float]], None] | None = None,
-) -> list[dict[str, float]]:
-    """Train in place; the network ends in evaluation mode.
-
-    Parameters
-    ----------
-    network
-        Takes float32 (n, 3, 32, 32), gives logits (n, classes). Its training draws no random numbers (no dropout).
-    epochs
-        Passes over ``data.train``.
-    seed
-        Of order and augmentation. The weights are the caller's.
-    loss
-        Of a batch of uint8 images, without their labels; None for cross-entropy.
-    backward
-        Called with the number of the step, from 1, and its loss in place of ``loss.backward()``: what adds a penalty.
-    checkpoint
-        A file written after every epoch, complete or as it was before, and read at the start. The caller removes it.
-    after_step
-        Called with the number of finished steps, between the steps; an epoch that was stopped calls it again.
-    after_epoch
-        Called with the record of the epoch.
-
-    Returns
-    -------
-    One record an epoch: ``"loss"`` is the mean training loss, ``"validation"`` the accuracy on validation images (only
-    with labels), ``"seconds"`` the processor's time.
-
-    Raises
-    ------
-    ValueError
-        If the checkpoint belongs to another run, or the loss is not finite.
-    """
-    steps = math.ceil(len(data.train.labels) / recipe.batch_size)
-    rate, decay = recipe.learning_rate, recipe.weight_decay
-    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=decay, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * steps)
-    parts: dict[str, Any] = {"network": network, "optimizer": optimizer, "schedule": schedule}
-    settings = asdict(recipe) | {"epochs": epochs, "seed": seed, "steps": steps}
-    history = read_checkpoint(checkpoint, parts, settings)
-    for epoch in range(len(history), epochs):
-        words = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)
-        generator = torch.Generator().manual_seed(int(words[0] >> 1))
-        order = torch.randperm(len(data.train.labels), generator=generator).split(recipe.batch_size)
-        network.train()
-        total, clock = 0.0, time.process_time()
-        for step, index in enumerate(order, start=epoch * steps + 1):
-            images, labels = data.train.take(index)
-            if loss is None:
-                logits = network(data.standardise(augment(images, generator)))
-                value = functional.cross_entropy(logits, labels, label_smoothing=recipe.label_smoothing)
-            else:
-                value = loss(images, generator)
-            optimizer.zero_grad()
-            value.backward() if backward is None else backward(step, value)
-            optimizer.step()
-            schedule.step()
-            total += value.item() * len(index)
-            if after_step is not None:
-                after_step(step)
-        if not math.isfinite(total):
-            raise ValueError(f"the loss of epoch {epoch + 1} is not finite; the recipe does not fit this network.")
-        network.eval()
-        history.append({"loss": total / len(data.train.labels)})
-        if loss is None:
-            history[-1]["validation"] = accuracy(network, data, data.validation)
-        history[-1]["seconds"] = time.process_time() - clock
-        write_checkpoint(checkpoint, parts, settings, history)
-        if after_epoch is not None:
-            after_epoch(history[-1])
-    network.eval()
-    return history
-
-
-def measure_norm(network: nn.Module, data: ImageData) -> None:
-    """Set the running statistics of every batch norm, if there is one, to those of the first 2,560 training images."""
-    set_batch_norm(network, data.standardise(data.train.images[:2560]).split(256))

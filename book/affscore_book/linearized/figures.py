@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
-from affscore_book.linearized.results import LinearizedRuns, linear_share
-from affscore_book.linearized.training import STARTS
+from affscore_book.linearized.results import STARTS, LinearizedRuns, linear_share
 
 __all__ = [
     "plot_collapse",

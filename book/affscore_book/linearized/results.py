@@ -1,6 +1,6 @@
 """What the stored runs of linearised networks show: statistics with one number for each seed, and their intervals.
 
-``book/data/linearized/make.py`` makes the runs with :func:`affscore_book.linearized.training.train`.
+``book/data/linearized/make.py`` makes the runs with :func:`affscore_study.linearized.training.train`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from scipy.stats import mannwhitneyu
 
 from affscore_book.kit.stored import read_results
 from affscore_book.linearized.slopes import effective_size
-from affscore_book.linearized.training import TASKS
 
 __all__ = [
     "CHANNEL_PREDICTORS",
+    "STARTS",
+    "TASKS",
     "LinearizedRuns",
     "linear_share",
     "load_runs",
@@ -31,6 +32,10 @@ __all__ = [
 ]
 
 SCRIPT = "book/data/linearized/make.py"
+#: The cycle during which the prior acts, counted from 0.
+STARTS = {"early": 0, "middle": 1, "late": 2}
+#: See :func:`affscore_study.linearized.training.task_data`; the first is what the others change.
+TASKS = ("base", "three classes", "label noise", "less data")
 #: What may tell before the prior acts which channels survive: larger values for more likely survivors.
 CHANNEL_PREDICTORS = ("score", "positive", "balance")
 
@@ -63,7 +68,7 @@ class LinearizedRuns:
     settings
         By network: ``images``, ``epochs``, ``strengths`` and more.
     runs
-        By network, the records of :func:`affscore_book.linearized.training.train` with their ``task`` and ``seed``,
+        By network, the records of :func:`affscore_study.linearized.training.train` with their ``task`` and ``seed``,
         and ``start`` and ``strength``, or ``kept`` for a baseline that has only so many activations from the start.
     between
         By network, late runs at further strengths, which were made later: they count where the share of channels is

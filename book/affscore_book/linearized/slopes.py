@@ -27,16 +27,7 @@ from torch.nn import functional
 from affscore.forward import evaluating
 from affscore_book.linearized.graph import node_name, traced_graph
 
-__all__ = [
-    "ChannelPReLU",
-    "channel_prelus",
-    "effective_size",
-    "freeze",
-    "linearize",
-    "prior",
-    "survivors",
-    "symmetry_dimension",
-]
+__all__ = ["ChannelPReLU", "channel_prelus", "effective_size", "linearize", "survivors", "symmetry_dimension"]
 
 
 class ChannelPReLU(nn.PReLU):
@@ -141,22 +132,6 @@ def channel_prelus(network: nn.Module) -> OrderedDict[str, ChannelPReLU]:
     if not found:
         raise ValueError(f"network: {type(network).__name__} has no ChannelPReLU; linearize makes them.")
     return found
-
-
-def prior(network: nn.Module, strength: float) -> Tensor:
-    """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
-
-    The square root makes the pull the stronger the closer a slope is to 1, so that slopes end at 1 or stay away.
-    """
-    # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
-    moving = [layer.weight[layer.weight != 1] for layer in channel_prelus(network).values()]
-    return strength * (1 - torch.cat(moving)).abs().sqrt().sum()
-
-
-def freeze(network: nn.Module) -> None:
-    """Fix every slope within 0.01 of 1 at 1, for good."""
-    for layer in channel_prelus(network).values():
-        layer.set_linear((layer.weight.detach() - 1).abs() <= 0.01)
 
 
 def survivors(network: nn.Module) -> OrderedDict[str, tuple[int, int]]:

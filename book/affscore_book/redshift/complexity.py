@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dct_excess", "dct_frequency", "fourier_frequency", "unexplained_variance"]
+__all__ = ["dct_frequency", "fourier_frequency", "unexplained_variance"]
 
 
 def _image(image: Any) -> np.ndarray:
@@ -68,22 +68,6 @@ def dct_frequency(image: Any) -> float:
     rows, columns = (wave / np.linalg.norm(wave, axis=1, keepdims=True) for wave in waves)
     power = (rows @ pixels @ columns.T) ** 2
     return _weighted(power, np.hypot(*np.indices(power.shape)))
-
-
-def dct_excess(image: Any) -> float:
-    """How far :func:`dct_frequency` lies above its floor, ``dct_frequency(image) - 1``, in half periods an image.
-
-    Where the scale begins decides what "a little faster" means: from 1.1 to 1.4 is a factor of 1.3 counted from zero,
-    and of 4 counted from the floor, below which no image is. Differences are the same by both, and so is any order.
-
-    ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
-
-    >>> x = (np.arange(32) + 0.5) / 32
-    >>> [round(dct_excess(np.tile(np.cos(np.pi * k * x), (32, 1))), 6) for k in (1, 2, 4)]
-    [0.0, 1.0, 3.0]
-    """
-    # Rounding may put an image at the floor a little below it; max() would lose NaN in its second place.
-    return max(dct_frequency(image) - 1, 0.0)
 
 
 def unexplained_variance(image: Any) -> float:

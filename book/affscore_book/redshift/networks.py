@@ -1,11 +1,6 @@
-"""Random networks of two inputs and one output, and how non-linear their layers are.
+"""Networks of two inputs and one output, how non-linear their layers are, and what the paper says of eight of them.
 
 A network takes the two coordinates of a pixel and gives its brightness, so its function can be looked at as an image.
-
-*   :func:`random_network` draws the networks of the paper's Figure 4, :func:`layer_scores` measures them: the affinity
-    score of every hidden activation over a grid of inputs.
-*   ``draw="published"`` repeats the paper's draws number by number. In them, the network with large weights is
-    another draw than the one with small weights. ``draw="paired"`` rescales one draw, so that only the scale differs.
 
 Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, Figure 4. The statement on symmetry
 (:meth:`Network.rescaled`) is ours.
@@ -13,25 +8,17 @@ Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, 
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from affscore.arguments import check_choice, whole_number
-from affscore.score import affinity_score
+from affscore.arguments import whole_number
 from affscore_book.activations.catalogue import AnyActivation, lookup
 from affscore_book.kit.checking import positive
 
-__all__ = [
-    "PANELS", "PUBLISHED_SEED", "Network", "grid_points", "image_of", "layer_scores", "random_network", "sigmoid_twin",
-]  # fmt: skip
+__all__ = ["PANELS", "Network", "grid_points"]
 
-#: The seed of the paper's Figure 4.
-PUBLISHED_SEED = 472907
 
 #: The eight panels of the paper's Figure 4: (shift, scale, activation) -> (mean, std) of the scores it quotes.
 PANELS = {
@@ -102,135 +89,11 @@ class Network:
         Then, for ReLU and every other positively homogeneous activation, the network's function is ``c**L`` times
         what it was, and no layer score changes.
 
-        >>> net, x = random_network(seed=0), grid_points(4)
-        >>> torch.allclose(net.rescaled(2.0, biases=True)(x, "relu"), 2**4 * net(x, "relu"), rtol=1e-12)
+        >>> weights = torch.eye(2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.float64)
+        >>> net, x = Network(weights, (weights[0][0], weights[1][0, :1])), grid_points(4)
+        >>> torch.allclose(net.rescaled(2.0, biases=True)(x, "relu"), 2**2 * net(x, "relu"), rtol=1e-12)
         True
         """
         positive("c", c)
         moved = tuple(c**layer * bias for layer, bias in enumerate(self.biases, start=1))
         return Network(tuple(c * weight for weight in self.weights), moved if biases else self.biases)
-
-
-def sigmoid_twin(network: Network) -> Network:
-    """The network that computes with the sigmoid what ``network`` computes with tanh.
-
-    Since tanh(x) = 2 sigmoid(2 x) - 1, the weights of the first and of the output layer are doubled and those between
-    are times 4; the -1 goes into the biases.
-
-    >>> net, x = random_network(seed=0), grid_points(4)
-    >>> torch.allclose(sigmoid_twin(net)(x, "sigmoid"), net(x, "tanh"), rtol=1e-12)
-    True
-    """
-    weights, biases, last = [], [], len(network.weights) - 1
-    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-        outwards = 1 if layer == last else 2  # the argument of the next sigmoid is doubled
-        inwards = 1 if layer == 0 else 2  # the values before are 2 sigmoid - 1
-        weights.append(outwards * inwards * weight)
-        biases.append(outwards * (bias - (weight.sum(1) if layer else 0)))
-    return Network(tuple(weights), tuple(biases))
-
-
-def random_network(
-    *,
-    scale: float = 1.0,
-    shift: float = 0.0,
-    seed: int,
-    draw: str = "published",
-    depth: int = 3,
-) -> Network:
-    """A random network with two inputs and one output, as in the paper's Figure 4.
-
-    With ``a = sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio 2010) and ``t = shift``, weights are uniform between
-    ``scale * (-a + t)`` and ``scale * (a + t)``, biases between -1 and 1. That is what the paper ran; its caption says
-    ``scale * (-a - t)``.
-
-    Parameters
-    ----------
-    scale, shift
-        Factor of the weights, > 0, and the shift t of their bounds.
-    seed
-        Seed of the draw. The global random state is left as it was.
-    draw
-        ``"published"``: float32 numbers from torch's generator in the order of the paper's experiment. There, any
-        scale other than 1 is the *second* network drawn after seeding. ``"paired"``: one draw for all scales and
-        shifts; at scale 1 it is the published one, up to the rounding of float32.
-    depth
-        Number of hidden layers, at least 1. Each has 40 units.
-
-    Raises
-    ------
-    ValueError
-        If ``scale`` or ``depth`` is out of range, or ``draw`` is unknown.
-
-    >>> random_network(seed=0)
-    Network(2 -> 40 -> 40 -> 40 -> 1)
-    """
-    positive("scale", scale)
-    whole_number("depth", depth, 1)
-    check_choice("draw", draw, ("published", "paired"))
-    sizes = [2, *[40] * depth, 1]
-    glorot = [math.sqrt(6 / (fan_in + fan_out)) for fan_in, fan_out in itertools.pairwise(sizes)]
-    bounds = [(-a + shift, a + shift) for a in glorot]
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        if draw == "published":
-            if scale != 1:
-                _uniform(sizes, bounds, 1.0)
-            return _uniform(sizes, bounds, scale)
-        unit = _uniform(sizes, [(-1.0, 1.0)] * len(bounds), 1.0)
-    middles = [(scale * (low + high) / 2, scale * (high - low) / 2) for low, high in bounds]
-    weights = (middle + half * weight for (middle, half), weight in zip(middles, unit.weights, strict=True))
-    return Network(tuple(weights), unit.biases)
-
-
-def _uniform(sizes: list[int], bounds: list[tuple[float, float]], scale: float) -> Network:
-    """A network drawn from torch's CPU generator, whose numbers are used in the order of the paper's experiment."""
-    # The default initialisation of the layers comes first, for all of them, and uses up random numbers too.
-    layers = [nn.Linear(n, m, dtype=torch.float32, device="cpu") for n, m in itertools.pairwise(sizes)]
-    with torch.no_grad():
-        for layer, (low, high) in zip(layers, bounds, strict=True):
-            layer.weight.uniform_(scale * low, scale * high)
-            layer.bias.uniform_(-1.0, 1.0)
-    weights = tuple(layer.weight.detach().to(torch.float64) for layer in layers)
-    return Network(weights, tuple(layer.bias.detach().to(torch.float64) for layer in layers))
-
-
-def layer_scores(activation: AnyActivation, *, covariance: str = "ledoit_wolf", grid: int = 32, **draw: Any) -> Tensor:
-    """The affinity scores of the hidden activations of a random network over a grid of inputs, shape (depth,).
-
-    Parameters
-    ----------
-    activation
-        A name in :data:`affscore_book.activations.catalogue.CATALOGUE`, an ``ActivationFunction``, or a function of a
-        tensor.
-    covariance
-        As in :func:`affscore.affinity_score`. The first layer needs care: its inputs lie in a plane.
-    grid
-        Points in each direction, at least 2. The paper has 32, so n = 1024 samples.
-    draw
-        The arguments of :func:`random_network`.
-
-    Returns
-    -------
-    Tensor
-        float64; NaN for a layer whose output is constant.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or unknown.
-
-    >>> [round(score, 2) for score in layer_scores("relu", seed=PUBLISHED_SEED, grid=8).tolist()]
-    [0.86, 0.94, 0.9]
-    """
-    calls = random_network(**draw).hidden(grid_points(grid), activation)
-    return torch.stack([affinity_score(x, y, covariance=covariance) for x, y in calls])
-
-
-def image_of(network: Network, activation: AnyActivation, *, grid: int = 32) -> Tensor:
-    """The network's outputs over a grid as an image, float64, shape (grid, grid). See :func:`grid_points`.
-
-    >>> image_of(random_network(seed=0), "tanh", grid=5).shape
-    torch.Size([5, 5])
-    """
-    return network(grid_points(grid), activation).reshape(grid, grid)

@@ -1,11 +1,7 @@
-"""What ``book/data/redshift/make.py`` computed: many draws of the paper's panels, and maps over scale, depth, shift.
-
-:func:`share_of_draws` and :func:`middle_draw` make claims with intervals over draws.
-"""
+"""What ``book/data/redshift/make.py`` computed: many draws of the paper's panels, and maps over scale, depth, shift."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +10,7 @@ import numpy as np
 
 from affscore_book.kit.stored import read_results
 
-__all__ = [
-    "StoredDraws",
-    "load_draws",
-    "measured",
-]
+__all__ = ["StoredDraws", "load_draws"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +55,10 @@ class StoredDraws:
 
     def rank_correlations(self, activation: str, along: str) -> np.ndarray:
         """Rank correlation of score and frequency along a :meth:`course`, in each draw, shape (draws,)."""
-        from scipy import stats  # here and below, since a page that shows stored draws has neither SciPy nor torch
+        from scipy import stats  # here, since a page that shows stored draws has neither SciPy nor torch
 
         pairs = self.course(activation, along).transpose(1, 2, 0)
         return np.array([stats.spearmanr(*pair).statistic for pair in pairs])
-
-
-def measured(
-    measures: Mapping[str, Callable[[Any], float]], panel: tuple[float, float, str], draws: int
-) -> dict[str, np.ndarray]:
-    """Measures of the images of one panel, each (draws,), for the paired draws with seeds 0, 1, 2, ..."""
-    from affscore_book.redshift.networks import image_of, random_network
-
-    shift, scale, activation = panel
-    nets = (random_network(scale=scale, shift=shift, seed=seed, draw="paired") for seed in range(draws))
-    images = [image_of(net, activation) for net in nets]
-    return {name: np.array([measure(image) for image in images]) for name, measure in measures.items()}
 
 
 def load_draws(path: str | Path) -> StoredDraws:

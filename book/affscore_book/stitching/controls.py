@@ -1,4 +1,4 @@
-"""What a stitch gets out of features that are surely not those of a network trained on the task.
+"""What stitches got out of features that are surely not those of a network trained on the task: stored results.
 
 References: Smith et al., ICML 2025 (noise in clusters stitches well); Athanasiadis et al., ICML 2026 (compatible
 forwards is not enough). Of the second we read the abstract: what is measured here is ours.
@@ -10,24 +10,10 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from affscore_book.kit.batch_norm import set_batch_norm
-from affscore_book.kit.networks import myrtle
 from affscore_book.kit.stored import read_results
-from affscore_book.kit.training import ImageData, Images, fit
-from affscore_book.stitching.moments import Moments, explained, least_squares
 
-__all__ = [
-    "FIRST_HALVES",
-    "Controls",
-    "bottom_network",
-    "explained_both_ways",
-    "load_controls",
-    "noise_features",
-    "quarter_turns",
-]  # fmt: skip
+__all__ = ["FIRST_HALVES", "Controls", "load_controls"]
 
 #: Where the features come from that are stitched into a trained network, most alike first.
 FIRST_HALVES = ("another seed", "other task", "shuffled labels", "untrained", "clustered noise", "noise")
@@ -37,7 +23,8 @@ class Controls(NamedTuple):
     """The stored controls: by the first half, arrays (layers, second halves).
 
     ``lost`` is in points of the second network's accuracy, by a stitch learned from the closed form. ``forwards`` and
-    ``backwards`` are those of :func:`explained_both_ways`.
+    ``backwards`` are the shares of variance that linear stitches explain, of the second network's features from the
+    first half's and the other way round.
     """
 
     layers: list[str]
@@ -68,77 +55,3 @@ def load_controls(path: str | os.PathLike[str]) -> Controls:
         )
 
     return read_results(path, build, "book/data/stitching/control.py")
-
-
-def quarter_turns(images: Images, seed: int) -> Images:
-    """Each image turned by 0 to 3 right angles, and that number as its label: the other task.
-
-    >>> found = quarter_turns(Images(torch.arange(16).reshape(4, 1, 2, 2), torch.zeros(4).long()), seed=0)
-    >>> [int(turn) for turn in found.labels], found.images[0, 0].tolist()
-    ([0, 3, 1, 0], [[0, 1], [2, 3]])
-    """
-    turns = torch.randint(0, 4, (len(images.labels),), generator=torch.Generator().manual_seed(seed))
-    turned = torch.stack([image.rot90(int(turn), (1, 2)) for image, turn in zip(images.images, turns, strict=True)])
-    return Images(turned, turns)
-
-
-def bottom_network(kind: str, seed: int, data: ImageData, *, width: int, images: int, epochs: int) -> nn.Module:
-    """A Myrtle CNN for the control ``kind``: ``"other task"``, ``"shuffled labels"`` or ``"untrained"``.
-
-    The first two see ``images`` training images; the batch norm of an untrained one is set by 1,000.
-    """
-    torch.manual_seed(seed)
-    network = myrtle(width, channels=data.train.images.shape[1]).to(memory_format=torch.channels_last)
-    if kind == "untrained":
-        return set_batch_norm(network, data.standardise(data.train.images[:1000]).split(250))
-    parts = [part.take(slice(0, images)) for part in (data.train, data.validation)]
-    if kind == "other task":
-        parts = [quarter_turns(part, seed) for part in parts]
-    elif kind == "shuffled labels":
-        generator = torch.Generator().manual_seed(seed)
-        parts = [
-            Images(part.images, part.labels[torch.randperm(len(part.labels), generator=generator)]) for part in parts
-        ]
-    else:
-        raise ValueError(f"kind is {kind!r}; it should be 'other task', 'shuffled labels' or 'untrained'.")
-    own = ImageData(data.name, parts[0], parts[1], data.test, data.mean, data.std)
-    fit(network, own, epochs=epochs, seed=seed, augmented=False)
-    return network
-
-
-def noise_features(labels: Tensor, shape: tuple[int, ...], seed: int, *, draw: int, clustered: bool) -> Tensor:
-    """Features (n, *shape), float32, that no picture went into: ReLU of a centre plus normal noise.
-
-    Parameters
-    ----------
-    labels
-        int64 (n,). In clusters, images of one class share a normal centre, a number for each channel, the same at all
-        pixels; without, there is none, and the labels serve to count only.
-    seed, draw
-        Of the centres, and of the noise around them: training and test images need the same centres.
-
-    >>> x = noise_features(torch.tensor([0, 0, 1]), (3, 8, 8), 0, draw=1, clustered=True)
-    >>> bool((x[0] - x[1]).norm() < (x[0] - x[2]).norm())
-    True
-    """
-    noise = torch.randn(len(labels), *shape, generator=torch.Generator().manual_seed(draw))
-    if clustered:
-        centres = torch.randn(10, shape[0], 1, 1, generator=torch.Generator().manual_seed(seed))
-        noise += centres[labels]
-    return noise.relu()
-
-
-def explained_both_ways(x: Tensor, y: Tensor, x_new: Tensor, y_new: Tensor) -> tuple[float, float]:
-    """Forwards and backwards: the shares of variance that linear stitches explain, of y from x and of x from y.
-
-    All (n, channels, H, W); fitted on the first pair, counted on the second. 1 is all; below 0 is worse than the mean.
-
-    >>> x = torch.rand(50, 4, 2, 2, generator=torch.Generator().manual_seed(0))
-    >>> forwards, backwards = explained_both_ways(x, x[:, :2], x, x[:, :2])
-    >>> round(forwards, 6), backwards < 0.9
-    (1.0, True)
-    """
-    found = []
-    for one, other, one_new, other_new in ((x, y, x_new, y_new), (y, x, y_new, x_new)):
-        found.append(explained(least_squares(Moments.of(one, other)), Moments.of(one_new, other_new)))
-    return found[0], found[1]

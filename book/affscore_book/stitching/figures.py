@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.stitching.controls import Controls
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import StitchingStudy
+from affscore_book.stitching.study import StitchingStudy, inside_block
 
-__all__ = [
-    "plot_alpha",
-    "plot_averages",
-    "plot_blocks",
-    "plot_bridge",
-    "plot_controls",
-    "plot_penalties",
-    "plot_planted",
-    "plot_shortcuts",
-]
+__all__ = ["plot_averages", "plot_blocks", "plot_controls", "plot_penalties", "plot_planted", "plot_shortcuts"]
 
 #: Colour, mark and name of each stitch.
 LOOKS = {
@@ -34,7 +23,6 @@ LOOKS = {
 }
 #: Read off Figure 1 of the paper by eye: G_ReLU on Myrtle CNNs of full width, CIFAR-10, points at the four activations.
 PAPER_G_RELU = (8.1, 7.3, 16.5, 5.6)
-TITLES = {"resnet20": "with shortcuts", "plain20": "without"}
 
 
 def _line(axes, at, values, colour, mark, label, style: str = "-") -> None:
@@ -51,10 +39,6 @@ def _pairs(axes, at, tables, colour, mark, label) -> None:
     for place, table in zip(at, tables, strict=True):
         values = table[~np.isnan(table)]
         axes.plot(np.full(len(values), place), values, mark, color=colour, markersize=3.5, alpha=0.6, zorder=2)
-
-
-def _means(study: StitchingStudy, kind: str, layers: list[str], *which: str) -> list[float]:
-    return [study.penalty(kind, layer, *which).mean for layer in layers]
 
 
 def _legend(axes, columns: int = 3) -> None:
@@ -115,19 +99,6 @@ def plot_shortcuts(study: StitchingStudy) -> None:
 
 
 @styled
-def plot_alpha(study: StitchingStudy) -> None:
-    """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
-    alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
-    _, (axes,) = panels(height=4.8)
-    looks = ((BLUE, "o"), (VERMILION, "D"), (GREEN, "s"), (PURPLE, "^"))
-    for (colour, mark), layer in zip(looks, study.layers("myrtle"), strict=True):
-        values = [study.penalty("myrtle", layer, "g_relu", "learned from noise", alpha=alpha).mean for alpha in alphas]
-        axes.plot(alphas, values, f"{mark}-", color=colour, markersize=8, label=layer)
-    axes.set_xscale("log")
-    _penalties(axes, "alpha", columns=4)
-
-
-@styled
 def plot_planted(study: StitchingStudy) -> None:
     """Networks against themselves acted on by G_ReLU: the penalty of both ways to find the stitch; and of strangers."""
     layers = study.layers("myrtle")
@@ -140,23 +111,6 @@ def plot_planted(study: StitchingStudy) -> None:
     axes.plot(at, strangers, "x:", color=INK, markersize=9, mew=2, label="strangers, learned")
     axes.set_xticks(at, layers)
     _penalties(axes, "stitched after", columns=2)
-
-
-@styled
-def plot_bridge(study: StitchingStudy) -> None:
-    """Affinity score and penalty of G_ReLU stitches of every activation; filled marks lie outside residual blocks."""
-    figure, axes = panels(1, 2, height=4.4, sharey=True)
-    for panel, (kind, title) in zip(axes, TITLES.items(), strict=True):
-        layers = study.layers(kind)
-        scores = np.nanmean(study.layer_scores(kind), axis=0)
-        values = np.array(_means(study, kind, layers, "g_relu"))
-        inside = np.array([inside_block(layer) for layer in layers])
-        panel.plot(scores[inside], values[inside], "o", color=VERMILION, mfc="white", mew=2, label="inside a block")
-        panel.plot(scores[~inside], values[~inside], "o", color=BLUE, label="outside")
-        panel.set(title=title, xlabel="affinity score")
-        panel.xaxis.set_major_locator(MaxNLocator(3))
-    axes[0].set_ylabel("penalty (points)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 @styled

@@ -23,12 +23,34 @@ from scipy.stats import spearmanr
 
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs
 from affscore_book.kit.stored import read_results
-from affscore_book.stitching.learning import penalty
 
-__all__ = ["StitchingStudy", "load_stitching", "shortcut_share"]
+__all__ = ["StitchingStudy", "inside_block", "load_stitching", "penalty", "shortcut_share"]
 
 #: A record with one of these belongs to a sweep, and is only found by the value of it.
 _VARIANTS = {"alpha", "strength", "epochs", "temperature"}
+
+
+def penalty(bottom: float, top: float, stitched: float) -> float:
+    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy minus the stitched.
+
+    All between 0 and 1, on the same images.
+
+    >>> round(penalty(0.91, 0.93, 0.87), 6)
+    5.0
+    """
+    for name, value in (("bottom", bottom), ("top", top), ("stitched", stitched)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} is {value}; it should be an accuracy between 0 and 1.")
+    return 100 * ((bottom + top) / 2 - stitched)
+
+
+def inside_block(layer: str) -> bool:
+    """Whether an activation of :func:`affscore_book.kit.networks.resnet20` lies inside a residual block.
+
+    >>> inside_block("block3.relu1"), inside_block("block3.relu2"), inside_block("relu3")
+    (True, False, False)
+    """
+    return layer.startswith("block") and layer.endswith(".relu1")
 
 
 @dataclass(frozen=True, eq=False)

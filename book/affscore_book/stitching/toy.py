@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, hadamard, polar
+from scipy.linalg import polar
 
 from affscore_book.kit.stored import read_results
 from affscore_book.stitching.moments import Moments, assignment, least_squares
 
-__all__ = ["PAIRS", "load_toys", "permuted_twin", "toy_features", "toy_outputs", "toy_stitch", "turned_twin"]
+__all__ = ["PAIRS", "load_toys", "toy_features", "toy_outputs", "toy_stitch"]
 
 Array = NDArray[np.float64]
 
-WIDTH = 8
 #: The first and the second network of each pair, by the pair's name.
 PAIRS = {
     "seed": ("a", "b"),
@@ -50,24 +49,6 @@ def toy_outputs(network: Mapping[str, Any], features: Array, cut: int) -> Array:
         rest = {"weights": network["weights"][1:], "biases": network["biases"][1:]}
         features = toy_features(rest | {k: network[k] for k in network if k == "turn"}, features, 1)
     return (features @ np.asarray(network["weights"][2]).T + network["biases"][2])[:, 0]
-
-
-def permuted_twin(network: Mapping[str, Any], orders: Array, scales: Array) -> dict[str, Any]:
-    """The same function with both hidden layers' channels in ``orders`` (2, 8) and times positive ``scales`` (2, 8)."""
-    weights, biases = ([np.asarray(value) for value in network[key]] for key in ("weights", "biases"))
-    for layer, (order, scale) in enumerate(zip(orders.astype(int), scales, strict=True)):
-        weights[layer] = weights[layer][order] * scale[:, None]
-        biases[layer] = biases[layer][order] * scale
-        weights[layer + 1] = weights[layer + 1][:, order] / scale
-    return {"weights": [w.tolist() for w in weights], "biases": [b.tolist() for b in biases]}
-
-
-def turned_twin(network: Mapping[str, Any]) -> dict[str, Any]:
-    """The same function with features that are turned *behind* each ReLU, and weights that turn them back."""
-    turn = block_diag(hadamard(4), hadamard(4)) / 2
-    first, *others = (np.asarray(value) for value in network["weights"])
-    weights = [first.tolist(), *((weight @ turn.T).tolist() for weight in others)]
-    return {"weights": weights, "biases": network["biases"], "turn": turn.tolist()}
 
 
 def toy_stitch(kind: str, x: Array, y: Array) -> Array:

@@ -11,8 +11,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
-from affscore_book.transformers.measured import MiniLMScores, attention_effect
-from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.measured import LAYERS, MiniLMScores, attention_effect
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
 __all__ = [

@@ -8,9 +8,7 @@ from affscore_book.kit.style import panels, styled
 from affscore_book.transformers.figures import LOOKS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts
 
-__all__ = ["plot_gpt_courses", "plot_gpt_pools"]
-
-POOLS = dict(zip(GPT_POOLS, LOOKS, strict=True))
+__all__ = ["plot_gpt_courses"]
 
 
 @styled
@@ -30,21 +28,3 @@ def plot_gpt_courses(gpts: Gpts) -> None:
     scale = (lambda y: np.multiply(y, 8), lambda bits: np.divide(bits, 8))
     axes[-1].secondary_yaxis("right", functions=scale).set_ylabel("bits per byte")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-
-
-@styled
-def plot_gpt_pools(gpts: Gpts) -> None:
-    """Mean scores by every pool, a row a network: from the start (hollow) to the trained seeds (filled)."""
-    figure, (axes,) = panels(height=2.2 + 0.62 * len(gpts))
-    for row, seeds in enumerate(gpts.values()):
-        for place, (pool, (colour, mark)) in enumerate(POOLS.items()):
-            y = row + 0.18 * (place - 1.5)
-            start, end = (np.array([each.mean(pool, moment) for each in seeds.values()]) for moment in (0, -1))
-            axes.plot([start.mean(), end.mean()], [y, y], color=colour, linewidth=1)
-            axes.plot(start.mean(), y, mark, color="white", markeredgecolor=colour, markersize=6)
-            axes.plot(end, np.full(len(end), y), mark, color=colour, markersize=6,
-                      label=None if row else pool)  # fmt: skip
-    axes.set_yticks(range(len(gpts)), [name.replace(" without", "\nwithout") for name in gpts], fontsize=12)
-    axes.invert_yaxis()
-    axes.set(xlabel="mean score, start (hollow) and trained", xlim=(0, 1))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)

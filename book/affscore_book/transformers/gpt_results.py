@@ -13,14 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.stored import read_results
-from affscore_book.kit.tables import Table
 from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
-from affscore_book.transformers.gpt_training import cut_windows
+from affscore_book.transformers.gpt_bytes import cut_windows
 
-__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "gpt_inputs", "gpt_table", "kept_gpt", "load_gpts"]
+__all__ = ["GPT_POOLS", "Gpts", "TrainedGpt", "kept_gpt", "load_gpts"]
 
 SCRIPT = "book/data/transformers/gpt/make.py"
 #: The pools that the start and the end were measured by; the first two also along the training.
@@ -107,41 +105,9 @@ def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]
     return {name: seeds for name, seeds in found.items() if seeds}
 
 
-def gpt_table(gpts: Gpts) -> Table:
-    """All networks, means over their seeds: thousand parameters, bits per byte, and the mean score at
-    the start and at the end by the spatial and by the trailing pool."""
-    rows = []
-    for name, seeds in gpts.items():
-        networks = list(seeds.values())
-        row = {"network": name, "thousand parameters": round(networks[0].parameters / 1000)}
-        row["bits"] = float(np.mean([each.bits[-1] for each in networks]))
-        for pool in GPT_POOLS[:2]:
-            for moment, state in ((0, "start"), (-1, "trained")):
-                row[f"{pool}, {state}"] = float(np.mean([each.mean(pool, moment) for each in networks]))
-        rows.append(row)
-    return Table.from_rows(rows, digits=3)
-
-
 def kept_gpt(folder: str | os.PathLike[str], windows: int) -> tuple[ByteGPT, Tensor]:
     """The network whose weights are kept, and bytes of the stored windows for it, int64 (windows, 128)."""
     network = build_gpt(KEPT)
     load_weights(network, Path(folder) / "weights" / f"{KEPT}-0.safetensors")
     text = torch.tensor(list((Path(folder) / "held_out.txt").read_bytes()))
     return network, cut_windows(text, windows)[:, :-1]
-
-
-def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
-    """What the activations of the kept network (GELU, seed 0) are given, at its start and trained, on 64 windows.
-
-    A row a block and state: the mean of all inputs, the spread of a channel (mean of the standard deviations over
-    tokens), and the share of inputs above 0.
-    """
-    trained, seen = kept_gpt(folder, 64)
-    rows = []
-    for state, network in (("start", build_gpt(KEPT)), ("trained", trained)):
-        given = layer_outputs(network, [f"blocks.{block}.mlp.up" for block in range(len(network.blocks))], seen)
-        for block, values in enumerate(given.values(), start=1):
-            spread = values.flatten(0, 1).std(dim=0).mean().item()
-            row = {"state": state, "block": block, "mean": values.mean().item(), "spread": spread}
-            rows.append(row | {"above 0": (values > 0).double().mean().item()})
-    return Table.from_rows(rows, digits=2)

@@ -19,13 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from affscore_book.transformers.measured import LayerInputs
-
-__all__ = [
-    "channel_laws", "inputs_of_layer", "score_from_correlations", "score_from_means_and_spreads", "score_of_positions",
-]  # fmt: skip
+__all__ = ["channel_laws", "score_from_correlations"]
 
 # Gauss-Hermite nodes for the standard normal law.
 _NODES, _MASS = np.polynomial.hermite_e.hermegauss(160)
@@ -68,31 +63,3 @@ def score_from_correlations(correlations: Any, variances: Any) -> float:
     correlations, variances = np.asarray(correlations, np.float64), np.asarray(variances, np.float64)
     lost = (variances * (1 - correlations).clip(min=0)).sum() / variances.sum()
     return float(1 - math.sqrt(lost))
-
-
-def score_from_means_and_spreads(layer: LayerInputs) -> float:
-    """What the layer would score if each channel's input were normal and apart from the others."""
-    return score_from_correlations(*channel_laws(layer.means, layer.spreads))
-
-
-def score_of_positions(before: Tensor, after: Tensor) -> float:
-    """The same formula for the trailing pool: its channels are positions, and what it pairs are averages over channels.
-
-    Parameters
-    ----------
-    before, after
-        A layer's inputs and outputs, (texts, tokens, channels).
-    """
-    x, y = (value.double().mean(dim=2).numpy() for value in (before, after))
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
-    alive = spread > 0
-    correlations = (x * y).mean(axis=0)[alive] / spread[alive]
-    return score_from_correlations(correlations, (y**2).mean(axis=0)[alive])
-
-
-def inputs_of_layer(before: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
-    """The law of each channel, from the inputs of a layer's GELU, (tokens, channels)."""
-    x = before.double().numpy()
-    counts = np.histogram(x.clip(edges[0], edges[-1]), edges)[0]
-    return LayerInputs(x.mean(axis=0), x.std(axis=0), edges, counts / counts.sum())

@@ -12,16 +12,24 @@ from numpy.typing import NDArray
 
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
-from affscore_book.transformers.minilm import LAYERS, LIKE_PAIRS
 
 __all__ = [
-    "BATCHES", "LENGTHS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores", "attention_effect",
-    "load_minilm_scores", "nearest_table",
+    "BATCHES", "LAYERS", "LIKE_PAIRS", "SCRIPT", "START_SEEDS", "Job", "LayerInputs", "MiniLMScores",
+    "attention_effect", "load_minilm_scores", "nearest_table",
 ]  # fmt: skip
 
 SCRIPT = "book/data/transformers/minilm/make.py"
-#: Tokens of a text, the two special ones counted; most is measured at the second.
-LENGTHS = (8, 32, 96)
+#: MiniLM's.
+LAYERS = 6
+#: Two sentences of one meaning each, which share hardly a word.
+LIKE_PAIRS = (
+    ("The cat sleeps on the sofa.", "A kitten is napping on the couch."),
+    ("Shares fell sharply on Monday.", "The stock market lost much of its value."),
+    ("She cooked dinner for her friends.", "A meal was prepared by her for the guests."),
+    ("The train to Berlin is late.", "There is a delay on the railway."),
+    ("A loop repeats its body many times.", "This statement runs the same block again and again."),
+    ("It rains heavily in the mountains.", "The weather up in the hills is very wet."),
+)
 #: Disjoint parts of the 512 texts, 128 each, for what other text of this kind would give.
 BATCHES = 4
 #: Of the networks that are not trained.
@@ -34,7 +42,7 @@ class Job(NamedTuple):
     Attributes
     ----------
     weights, seed
-        As in :func:`affscore_book.transformers.minilm.load_minilm`.
+        As in :func:`affscore_study.transformers.minilm.load_minilm`.
     kind
         Of text.
     length

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from affscore import signature
-from affscore.forward import evaluating
 from affscore_book.kit.stored import read_results
 from affscore_book.transformers.measured import START_SEEDS
 
-__all__ = ["BLOCKS", "VIT_BATCHES", "VIT_POOLS", "VitScores", "attention_scores", "load_vits"]
+__all__ = ["BLOCKS", "VIT_BATCHES", "VIT_POOLS", "VitScores", "load_vits"]
 
 #: By network, the number of its blocks.
 BLOCKS = {"vit_4": 4, "vit_8": 12}
@@ -30,43 +26,12 @@ VIT_BATCHES = 4
 VIT_POOLS = ("spatial", "tokens")
 
 
-@torch.no_grad()
-def attention_scores(network: Any, images: Tensor, pool: str) -> NDArray[np.float64]:
-    """The score of each block's GELU with the block's own attention and without it, float64 (2, blocks).
-
-    Without, each token goes on alone: the MLP of the block sees what came into the block, through its norm.
-
-    Parameters
-    ----------
-    network
-        Torchvision's VisionTransformer.
-    images
-        One batch.
-    pool
-        As in :func:`affscore.signature`.
-    """
-    streams: list[Tensor] = []
-    hooks = [
-        norm.register_forward_pre_hook(lambda module, args: streams.append(args[0].clone()))
-        for block in network.encoder.layers
-        for norm in (block.ln_1, block.ln_2)
-    ]
-    try:
-        with evaluating(network):
-            network(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    scores = [
-        [signature(block.mlp, [block.ln_2(stream)], pool=pool).mean[0] for stream in (after, before)]
-        for block, before, after in zip(network.encoder.layers, streams[::2], streams[1::2], strict=True)
-    ]
-    return np.array(scores).T
-
-
 @dataclass(frozen=True)
 class VitScores:
-    """What was stored: by "network|state|pool|batch" the scores of :func:`attention_scores`."""
+    """What was stored: by "network|state|pool|batch" the scores of each block's GELU, (2, blocks).
+
+    The first row is with the block's own attention, the second without it.
+    """
 
     scores: Mapping[str, NDArray[np.float64]]
 

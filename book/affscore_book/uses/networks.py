@@ -18,7 +18,7 @@ from affscore_book.kit.networks import load_network, mlp, resnet
 from affscore_book.kit.training import ImageData, image_data, load_weights
 from affscore_book.linearized.slopes import linearize
 from affscore_book.transformers.gpt import build_gpt
-from affscore_book.transformers.gpt_training import byte_parts, cut_windows, reference_bytes
+from affscore_book.transformers.gpt_bytes import byte_parts, cut_windows, reference_bytes
 
 __all__ = ["ALARMED", "FITTED", "HELD_OUT", "NETWORKS", "Case", "data_of", "load_case"]
 

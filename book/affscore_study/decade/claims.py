@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family, course, kin
+from affscore_book.decade.collection import END, START, Decade, Trained, architectures, course, kin
 from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.sequences import dtw, sequence
-from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_study.decade.modes import modes_power, one_mode
 from affscore_study.decade.variance import profile
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
-    "DISTANCES", "PLAIN", "beginning_claims", "beyond_chance", "by_seed", "common_seeds", "cut", "depth_claims",
-    "modes_claims", "own_residual_claims", "rank_correlation", "residual_claims", "seed_by_seed", "skip_modes_claim",
-    "statistic", "turn",
+    "DISTANCES", "PLAIN", "beginning_claims", "beyond_chance", "by_family", "by_seed", "common_seeds", "cut",
+    "depth_claims", "modes_claims", "own_residual_claims", "rank_correlation", "residual_claims", "seed_by_seed",
+    "skip_modes_claim", "statistic", "turn",
 ]  # fmt: skip
 
 #: Stacks of convolutions, which the source says have "a very low spread".
@@ -46,6 +46,11 @@ def statistic(of: Callable[[np.ndarray], Any], network: Trained, pool: str = "sp
 def common_seeds(names: Iterable[str], decade: Decade) -> list[int]:
     """Seeds that all these networks have."""
     return sorted(set.intersection(*(set(decade[name]) for name in names)))
+
+
+def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:
+    """A statistic of architectures, from the numbers of those that are kept; a family is left out at a time."""
+    return leaving_out(of, len(names), [kin(name) for name in names])
 
 
 def seed_by_seed(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:

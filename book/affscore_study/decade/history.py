@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from affscore_book.decade.collection import END, START, Decade, Trained, architectures, by_family
+from affscore_book.decade.collection import END, START, Decade, Trained, architectures
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.statistics import Interval
 from affscore_study.decade.claims import (
     DISTANCES,
     PLAIN,
+    by_family,
     by_seed,
     common_seeds,
     rank_correlation,

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy import stats
 
-from affscore_book.decade.collection import Decade, Trained, architectures, by_family
+from affscore_book.decade.collection import Decade, Trained, architectures
 from affscore_book.decade.networks import SETTINGS
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_study.decade.claims import (
     DISTANCES,
     PLAIN,
+    by_family,
     by_seed,
     common_seeds,
     cut,

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.decade.collection import Decade, Trained, architectures, by_family, kin
+from affscore_book.decade.collection import Decade, Trained, architectures, kin
 from affscore_book.kit.statistics import leaving_out, student_interval
 from affscore_book.kit.tables import Table
-from affscore_study.decade.claims import DISTANCES, beyond_chance, common_seeds
+from affscore_study.decade.claims import DISTANCES, beyond_chance, by_family, common_seeds
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 from affscore_study.suite.compare import companion_correlations

@@ -15,8 +15,7 @@ from scipy.stats import spearmanr
 from affscore_book.kit.statistics import Interval, leaving_out, over_pairs, student_interval
 from affscore_book.stitching.controls import Controls
 from affscore_book.stitching.merging import Averages
-from affscore_book.stitching.stitched import inside_block
-from affscore_book.stitching.study import StitchingStudy
+from affscore_book.stitching.study import StitchingStudy, inside_block
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from affscore_book.kit.statistics import Interval, student_interval
-from affscore_book.transformers.laws import score_from_means_and_spreads
-from affscore_book.transformers.measured import MiniLMScores, attention_effect
-from affscore_book.transformers.minilm import LAYERS
+from affscore_book.transformers.measured import LAYERS, MiniLMScores, attention_effect
 from affscore_book.transformers.vits import BLOCKS, VIT_POOLS, VitScores
 from affscore_study.kit.claims import FLOOR, Claim
 from affscore_study.kit.rules import Worded, judged
+from affscore_study.transformers.laws import score_from_means_and_spreads
 
 __all__ = [
     "minilm_claims", "minilm_pool_claims", "minilm_text_claims", "minilm_weight_claims",

@@ -4,7 +4,7 @@
     python book/data/decade/rates.py --device cuda                # part one on a GPU, into ``rates/gpu/results``
     python book/data/decade/rates.py --list                       # how many are there
 
-Rules and units stand in ``affscore_book.decade.rates``. A run that was stopped goes on after its last epoch and ends
+The rules stand in ``affscore_study.decade.recipe``. A run that was stopped goes on after its last epoch and ends
 with the same bits; the processes of torchrun share the runs. Snapshots and weights go once they are scored. Everything
 but the rate is as in ``make.py``. One thread of a processor, about 13 hours in all; on a GPU, where the processes of
 torchrun share it, float32 stays float32 (no TF32). Fashion-MNIST: Zalando SE, MIT licence.
@@ -23,12 +23,13 @@ import torch
 from affscore import signature
 from affscore.forward import tf32
 from affscore.measuring import versions
-from affscore_book.decade.equal import few_channels
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
-from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm, snapshot_steps
+from affscore_book.decade.training import RECIPE, ColourData
 from affscore_book.kit.training import accuracy, load_weights
+from affscore_study.decade.equal import few_channels
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm, snapshot_steps
 from affscore_study.kit.run_files import RunFiles, rounded, store_results
 from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share

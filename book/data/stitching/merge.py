@@ -23,8 +23,9 @@ from torch import Tensor
 
 from affscore_book.kit.networks import mlp
 from affscore_book.kit.training import ImageData, fit, image_data
-from affscore_book.stitching.merging import ALIGNMENTS, Dense, aligned, aligning, averaged, dense, repaired
+from affscore_book.stitching.merging import ALIGNMENTS
 from affscore_study.kit.run_files import open_results, rounded, store_results
+from affscore_study.stitching.averaging import Dense, aligned, aligning, averaged, dense, repaired
 
 SETTINGS: dict[str, Any] = {
     "dataset": "fashion-mnist", "width": 32, "depth": 3, "epochs": 3, "seeds": 6, "slopes": [0.0, 0.5, 1.0],

@@ -19,14 +19,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag, hadamard
 from sklearn.datasets import make_moons
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 
-from affscore_book.stitching.toy import PAIRS, WIDTH, permuted_twin, toy_features, toy_outputs, toy_stitch, turned_twin
+from affscore_book.stitching.toy import PAIRS, toy_features, toy_outputs, toy_stitch
 from affscore_study.kit.run_files import open_results, store_results
 
 SETTINGS: dict[str, Any] = {"noise": 0.2, "train": 500, "fit": 120, "test": 200, "steps": 2000, "learn": 1000}
+WIDTH = 8
 
 
 def moons(n: int, seed: int) -> np.ndarray:
@@ -54,6 +56,24 @@ def network(seed: int, points: np.ndarray, steps: int) -> dict[str, Any]:
     descend(list(model.parameters()), lambda: model(x)[:, 0], label, steps)
     parts = {"weights": [one.weight for one in linear], "biases": [one.bias for one in linear]}
     return {key: [np.round(one.tolist(), 3).tolist() for one in parts[key]] for key in parts}
+
+
+def permuted_twin(net: dict[str, Any], orders: np.ndarray, scales: np.ndarray) -> dict[str, Any]:
+    """The same function with both hidden layers' channels in ``orders`` (2, 8) and times positive ``scales`` (2, 8)."""
+    weights, biases = ([np.asarray(value) for value in net[key]] for key in ("weights", "biases"))
+    for layer, (order, scale) in enumerate(zip(orders.astype(int), scales, strict=True)):
+        weights[layer] = weights[layer][order] * scale[:, None]
+        biases[layer] = biases[layer][order] * scale
+        weights[layer + 1] = weights[layer + 1][:, order] / scale
+    return {"weights": [w.tolist() for w in weights], "biases": [b.tolist() for b in biases]}
+
+
+def turned_twin(net: dict[str, Any]) -> dict[str, Any]:
+    """The same function with features that are turned *behind* each ReLU, and weights that turn them back."""
+    turn = block_diag(hadamard(4), hadamard(4)) / 2
+    first, *others = (np.asarray(value) for value in net["weights"])
+    weights = [first.tolist(), *((weight @ turn.T).tolist() for weight in others)]
+    return {"weights": weights, "biases": net["biases"], "turn": turn.tolist()}
 
 
 def alive(net: dict[str, Any], points: np.ndarray) -> bool:

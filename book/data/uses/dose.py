@@ -24,9 +24,10 @@ from torchvision.transforms.functional import gaussian_blur
 from affscore import signature
 from affscore.measuring import versions
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
+from affscore_book.decade.training import ColourData
 from affscore_book.kit.training import Images, accuracy
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm
 from affscore_study.kit.run_files import rounded, store_results
 from affscore_study.uses.dose import (
     DOSE_SEEDS,

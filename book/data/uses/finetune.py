@@ -25,11 +25,12 @@ from torch import nn
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
+from affscore_book.decade.training import RECIPE, ColourData
 from affscore_book.kit.training import accuracy, load_weights
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm
 from affscore_study.kit.run_files import RunFiles, rounded, store_results
 from affscore_study.kit.training import save_weights
 from affscore_study.uses.costs import measure_costs

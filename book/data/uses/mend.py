@@ -26,12 +26,13 @@ from torch.nn import functional
 from affscore.forward import evaluating
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
-from affscore_book.decade.training import RECIPE, ColourData, fit_recipe, measure_norm
+from affscore_book.decade.training import RECIPE, ColourData
 from affscore_book.kit.training import Images
 from affscore_book.uses.mended import MENDED
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm
 from affscore_study.kit.run_files import rounded, store_results
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.finetuning import EPOCHS, RATE_SHARE, Straightened

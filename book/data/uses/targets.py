@@ -22,9 +22,10 @@ from torch import nn
 from affscore import signature
 from affscore.measuring import versions
 from affscore_book.decade.networks import build
-from affscore_book.decade.training import ColourData, fit_recipe, measure_norm
+from affscore_book.decade.training import ColourData
 from affscore_book.uses.targets import TARGET_SEEDS, Aim, all_aims
 from affscore_study.decade.options import asked_data, training_options
+from affscore_study.decade.training import fit_recipe, measure_norm
 from affscore_study.kit.run_files import RunFiles, rounded, store_results
 from affscore_study.uses.outcomes import measured_mean, outcomes_of
 from affscore_study.uses.penalty import TargetPenalty, slopes_for_relus, watched_pairs

@@ -29,22 +29,21 @@ from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import colour_data
-from affscore_book.transformers.bends import ORDERS, SENTENCES, fit_layer, in_order, sentence_bends
-from affscore_book.transformers.laws import inputs_of_layer, score_of_positions
-from affscore_book.transformers.measured import BATCHES, LENGTHS, START_SEEDS, Job
-from affscore_book.transformers.minilm import (
-    LAYERS,
-    LIKE_PAIRS,
+from affscore_book.transformers.bends import ORDERS
+from affscore_book.transformers.measured import BATCHES, LAYERS, LIKE_PAIRS, START_SEEDS, Job
+from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS
+from affscore_study.kit.run_files import open_results, rounded, store_results
+from affscore_study.transformers.attention import attention_scores, without_attention
+from affscore_study.transformers.bends import SENTENCES, fit_layer, in_order, sentence_bends
+from affscore_study.transformers.laws import inputs_of_layer, score_of_positions
+from affscore_study.transformers.minilm import (
     MiniLM,
     all_one_length,
     embeddings,
     gelu_pairs,
     load_minilm,
     random_tokens,
-    without_attention,
 )
-from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS, attention_scores
-from affscore_study.kit.run_files import open_results, rounded, store_results
 from affscore_study.transformers.texts import (
     TEXT_KINDS,
     TEXTS,
@@ -56,6 +55,8 @@ from affscore_study.transformers.texts import (
 FOLDER = Path(__file__).parent
 SEED = 0
 PART = TEXTS // BATCHES
+#: Tokens of a text, the two special ones counted; most is measured at the second.
+LENGTHS = (8, 32, 96)
 #: Texts whose 32 tokens make a batch where every token is a sample.
 FEW = 16
 #: Images of a batch of the vision transformers, by the pool: with ``tokens`` each has 17 samples or 65.

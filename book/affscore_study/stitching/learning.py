@@ -1,8 +1,8 @@
-"""Stitches on the task: how they are trained, and what they cost.
+"""Stitches on the task: how they are trained, and how well they do.
 
 *   :func:`learn` trains a stitch, and only the stitch. :func:`reestimate` measures the batch-norm statistics of the
     second network anew.
-*   :func:`accuracy_of` and :func:`penalty` say what a stitch costs; averages over pairs of networks and their
+*   :func:`accuracy_of` says what is left of the accuracy; penalties, their averages over pairs of networks and their
     intervals are in :mod:`affscore_book.stitching.study`.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendix D.2.
@@ -19,9 +19,9 @@ from torch.nn import functional
 
 from affscore.forward import evaluating
 from affscore_book.kit.batch_norm import set_batch_norm
-from affscore_book.stitching.stitched import State, Stitched
+from affscore_study.stitching.stitched import State, Stitched
 
-__all__ = ["accuracy_of", "learn", "penalty", "reestimate"]
+__all__ = ["accuracy_of", "learn", "reestimate"]
 
 
 def learn(
@@ -111,17 +111,3 @@ def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
             part = slice(start, start + 100)
             right += int((stitched.after(states.take(part)).argmax(1) == labels[part]).sum())
     return right / len(labels)
-
-
-def penalty(bottom: float, top: float, stitched: float) -> float:
-    """The stitching penalty in accuracy points, equation 4.3: 100 times the networks' mean accuracy minus the stitched.
-
-    All between 0 and 1, on the same images.
-
-    >>> round(penalty(0.91, 0.93, 0.87), 6)
-    5.0
-    """
-    for name, value in (("bottom", bottom), ("top", top), ("stitched", stitched)):
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} is {value}; it should be an accuracy between 0 and 1.")
-    return 100 * ((bottom + top) / 2 - stitched)

@@ -6,7 +6,7 @@
 *   :func:`stitch_layer` makes one from the closed forms of :mod:`affscore_book.stitching.moments`, or from random
     numbers.
 
-:mod:`affscore_book.stitching.stitched` puts them between two networks.
+:mod:`affscore_study.stitching.stitched` puts them between two networks.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and D.6.
 """

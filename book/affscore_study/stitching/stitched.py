@@ -3,12 +3,12 @@
 If the map lets the second network understand the first one's features, the features agree up to such a map. What the
 map may be is the question asked: any matrix, one of rank r, a sparse one, or only a permutation of the channels with
 positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetries.groups`). The maps are those of
-:mod:`affscore_book.stitching.maps`.
+:mod:`affscore_study.stitching.maps`.
 
 *   :class:`Stitched` joins two trained networks of ``affscore_book.kit.networks`` at an activation, through a stitch.
 *   :func:`layer_states` gives what arrives at every cut, and :func:`layer_moments` what the closed-form stitches need.
 
-:mod:`affscore_book.stitching.learning` trains stitches and says what they cost.
+:mod:`affscore_study.stitching.learning` trains stitches and says how well they do.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and E.9.2.
 """
@@ -26,17 +26,11 @@ from torch import Tensor, nn
 from affscore.forward import evaluating
 from affscore_book.kit.features import features
 from affscore_book.kit.networks import BasicBlock, activation_layers
-from affscore_book.stitching.maps import Stitch
 from affscore_book.stitching.moments import Moments
+from affscore_book.stitching.study import inside_block
+from affscore_study.stitching.maps import Stitch
 
-__all__ = [
-    "State",
-    "Stitched",
-    "inside_block",
-    "layer_moments",
-    "layer_states",
-    "split",
-]
+__all__ = ["State", "Stitched", "layer_moments", "layer_states", "split"]
 
 
 class State(NamedTuple):
@@ -80,15 +74,6 @@ class _Top(nn.Module):
             x = self.block.b(x)
             x = self.block.relu2(x if state.skip is None else x + state.skip)
         return self.after(x)
-
-
-def inside_block(layer: str) -> bool:
-    """Whether an activation of :func:`affscore_book.kit.networks.resnet20` lies inside a residual block.
-
-    >>> inside_block("block3.relu1"), inside_block("block3.relu2"), inside_block("relu3")
-    (True, False, False)
-    """
-    return layer.startswith("block") and layer.endswith(".relu1")
 
 
 def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
@@ -153,7 +138,7 @@ class Stitched(nn.Module):
         shortcut.
 
     >>> from affscore_book.kit.networks import myrtle
-    >>> from affscore_book.stitching.maps import Full
+    >>> from affscore_study.stitching.maps import Full
     >>> one, other = myrtle(width=4, channels=1), myrtle(width=4, channels=1)
     >>> Stitched(one, other, "relu1", Full(torch.eye(4)))(torch.zeros(2, 1, 32, 32)).shape
     torch.Size([2, 10])
@@ -200,7 +185,7 @@ class Stitched(nn.Module):
     def states(self, images: Tensor) -> State:
         """What arrives at the stitch, for standardised images (n, channels, 32, 32).
 
-        Computed once, it saves :mod:`affscore_book.stitching.learning` from running the first network again and again.
+        Computed once, it saves :mod:`affscore_study.stitching.learning` from running the first network again and again.
         It takes 4 n C H W bytes, twice that inside residual blocks.
         """
         parts = [self.bottom(some) for some in images.split(250)]

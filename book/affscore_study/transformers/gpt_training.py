@@ -1,33 +1,28 @@
 """Train a byte decoder on the text of the Python Language Reference, so that a stopped run ends with the same bits.
 
 The windows of a step come from a generator seeded by (seed, step), so a step depends on nothing but the state before
-it. The text is that of ``pydoc_data.topics``, which every Python has; it differs between versions of Python.
+it. The text is that of :mod:`affscore_book.transformers.gpt_bytes`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import pydoc_data.topics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from affscore.arguments import whole_number
 from affscore.forward import evaluating
 from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.transformers.gpt import CONTEXT
 
-__all__ = [
-    "GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "ByteParts", "GptRecipe", "bits_per_byte", "byte_parts",
-    "cut_windows", "fit_gpt", "reference_bytes",
-]  # fmt: skip
+__all__ = ["GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "GptRecipe", "bits_per_byte", "fit_gpt"]
 
 #: Steps of a training, and those after which its signature is taken, evenly spaced in their logarithm.
 GPT_STEPS = 800
@@ -50,46 +45,6 @@ GPT_RATES = (0.001, 0.002, 0.004, 0.008)
 #: Of those in ``book/data/transformers/gpt/rates.json`` the one with the fewest bits per byte on bytes that the trial
 #: was not trained on, chosen before any other network was trained.
 GPT_RECIPE = GptRecipe(learning_rate=0.004)
-
-
-class ByteParts(NamedTuple):
-    """Bytes as int64 (n,): those that weights are fitted to, and the last tenth of the text, held out."""
-
-    train: Tensor
-    held_out: Tensor
-
-
-def reference_bytes() -> bytes:
-    """The topics of the Python Language Reference in the order of their names, a line between them, as UTF-8."""
-    topics = pydoc_data.topics.topics
-    return "\n".join(topics[name] for name in sorted(topics)).encode()
-
-
-def byte_parts(text: bytes | Tensor) -> ByteParts:
-    """The first nine tenths and the last one.
-
-    >>> [len(part) for part in byte_parts(bytes(range(100)))]
-    [90, 10]
-    """
-    values = text if isinstance(text, Tensor) else torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
-    return ByteParts(*values.tensor_split([len(values) * 9 // 10]))
-
-
-def cut_windows(text: Tensor, count: int) -> Tensor:
-    """``count`` windows of 129 bytes, evenly spaced from the first to the last: int64 (count, 129).
-
-    The network sees the first 128 of each and is to tell the last 128. They overlap where the text is short.
-
-    Raises
-    ------
-    ValueError
-        If the text is shorter than one window, or ``count`` is less than 1.
-    """
-    whole_number("count", count, 1)
-    if len(text) <= CONTEXT:
-        raise ValueError(f"text has {len(text)} bytes; it should have at least {CONTEXT + 1}.")
-    starts = np.linspace(0, len(text) - CONTEXT - 1, count).astype(int)
-    return text.unfold(0, CONTEXT + 1, 1)[torch.from_numpy(starts)]
 
 
 def _loss(network: nn.Module, windows: Tensor) -> Tensor:

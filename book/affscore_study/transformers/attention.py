@@ -1,0 +1,62 @@
+"""What attention does to the score of a layer: the layer measured with its own attention and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from affscore import signature
+from affscore.forward import evaluating
+
+__all__ = ["attention_scores", "without_attention"]
+
+
+@contextmanager
+def without_attention(model: Any, layer: int) -> Iterator[None]:
+    """In the block, the attention of MiniLM's layer, from 0, adds nothing: each token goes on through the norm."""
+    output = model.encoder.layer[layer].attention.output.dense
+    hook = output.register_forward_hook(lambda module, args, result: torch.zeros_like(result))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@torch.no_grad()
+def attention_scores(network: Any, images: Tensor, pool: str) -> NDArray[np.float64]:
+    """The score of each block's GELU with the block's own attention and without it, float64 (2, blocks).
+
+    Without, each token goes on alone: the MLP of the block sees what came into the block, through its norm.
+
+    Parameters
+    ----------
+    network
+        Torchvision's VisionTransformer.
+    images
+        One batch.
+    pool
+        As in :func:`affscore.signature`.
+    """
+    streams: list[Tensor] = []
+    hooks = [
+        norm.register_forward_pre_hook(lambda module, args: streams.append(args[0].clone()))
+        for block in network.encoder.layers
+        for norm in (block.ln_1, block.ln_2)
+    ]
+    try:
+        with evaluating(network):
+            network(images)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    scores = [
+        [signature(block.mlp, [block.ln_2(stream)], pool=pool).mean[0] for stream in (after, before)]
+        for block, before, after in zip(network.encoder.layers, streams[::2], streams[1::2], strict=True)
+    ]
+    return np.array(scores).T

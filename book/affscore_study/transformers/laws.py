@@ -1,0 +1,43 @@
+"""What a layer of GELUs scores by the laws of its inputs, from stored laws or from its inputs and outputs.
+
+The formula is that of :mod:`affscore_book.transformers.laws`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from affscore_book.transformers.laws import channel_laws, score_from_correlations
+from affscore_book.transformers.measured import LayerInputs
+
+__all__ = ["inputs_of_layer", "score_from_means_and_spreads", "score_of_positions"]
+
+
+def score_from_means_and_spreads(layer: LayerInputs) -> float:
+    """What the layer would score if each channel's input were normal and apart from the others."""
+    return score_from_correlations(*channel_laws(layer.means, layer.spreads))
+
+
+def score_of_positions(before: Tensor, after: Tensor) -> float:
+    """The same formula for the trailing pool: its channels are positions, and what it pairs are averages over channels.
+
+    Parameters
+    ----------
+    before, after
+        A layer's inputs and outputs, (texts, tokens, channels).
+    """
+    x, y = (value.double().mean(dim=2).numpy() for value in (before, after))
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    spread = np.sqrt((x**2).mean(axis=0) * (y**2).mean(axis=0))
+    alive = spread > 0
+    correlations = (x * y).mean(axis=0)[alive] / spread[alive]
+    return score_from_correlations(correlations, (y**2).mean(axis=0)[alive])
+
+
+def inputs_of_layer(before: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
+    """The law of each channel, from the inputs of a layer's GELU, (tokens, channels)."""
+    x = before.double().numpy()
+    counts = np.histogram(x.clip(edges[0], edges[-1]), edges)[0]
+    return LayerInputs(x.mean(axis=0), x.std(axis=0), edges, counts / counts.sum())
