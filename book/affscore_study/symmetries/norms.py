@@ -1,4 +1,4 @@
-"""What batch norm does not see of the channels before it.
+"""Batch norm and symmetries: what it does not see, and a network without it that computes the same.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
 Representations", NeurIPS 2022, appendix E.9.1.
@@ -7,15 +7,17 @@ Representations", NeurIPS 2022, appendix E.9.1.
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from affscore_book.symmetries.layers import hidden_layers
+from affscore_book.kit.networks import BasicBlock
+from affscore_book.symmetries.layers import NORMS, hidden_layers
 
-__all__ = ["invariant_draws", "scale_before_norm"]
+__all__ = ["fold_norm", "invariant_draws", "scale_before_norm"]
 
 
 def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Sequential:
@@ -73,3 +75,38 @@ def invariant_draws(norm: Callable[[Tensor], Tensor]) -> int:
         before = norm(rows)
         count += bool((norm(factors * rows) - before).abs().max() <= 1e-10 * before.abs().max())
     return count
+
+
+def fold_norm(network: nn.Module) -> nn.Sequential:
+    """The same network in evaluation mode, with every batch norm absorbed by the layer before it.
+
+    Without batch norm between a layer and its activation, any matrix can act there. Raises as :func:`hidden_layers`.
+    """
+    hidden_layers(network)
+
+    def folded(part: Any) -> Any:
+        layers: dict[str, nn.Module] = {}
+        last = ""
+        for name, module in part.named_children():
+            if isinstance(module, NORMS):
+                _absorb(layers[last], module)
+                continue
+            if isinstance(module, nn.Sequential):
+                module = folded(module)
+            elif isinstance(module, BasicBlock):
+                module.a, module.b = folded(module.a), folded(module.b)
+            layers[name], last = module, name
+        return nn.Sequential(OrderedDict(layers))
+
+    return folded(copy.deepcopy(network)).eval()
+
+
+@torch.no_grad()
+def _absorb(layer: Any, norm: Any) -> None:
+    gain = 1 / (norm.running_var.double() + norm.eps).sqrt()
+    shift = -norm.running_mean.double() * gain
+    if norm.affine:
+        gain, shift = gain * norm.weight, shift * norm.weight + norm.bias
+    bias = shift if layer.bias is None else shift + gain * layer.bias
+    layer.weight.copy_(layer.weight.double() * gain.reshape(-1, *[1] * (layer.weight.ndim - 1)))
+    layer.bias = nn.Parameter(bias.to(layer.weight.dtype))
