@@ -56,8 +56,9 @@ from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.decade.training import RECIPE, colour_data
 from affscore_book.kit.networks import activation_layers, myrtle, resnet, resnet20
-from affscore_book.kit.training import ImageData, accuracy, fit, image_data, save_weights
+from affscore_book.kit.training import ImageData, accuracy, image_data
 from affscore_study.decade.training import fit_recipe
+from affscore_study.kit.training import fit, save_weights
 from affscore_study.stitching.learning import accuracy_of, reestimate
 from affscore_study.stitching.maps import stitch_layer
 from affscore_study.stitching.stitched import Stitched, layer_moments

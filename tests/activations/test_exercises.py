@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 from affscore_book.activations import exercises
 from affscore_book.activations.laws import score_curve
-from affscore_book.activations.sweeps import sample_score
 from affscore_book.kit.checks import hint_after
+from affscore_study.activations.samples import sample_score
 
 
 def check(capsys, call):

@@ -11,7 +11,9 @@ from affscore_book.activations import figures
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import summarise
 from affscore_book.activations.sweeps import Sweep, load_sweep
-from affscore_book.activations.tables import ActivationTable, SplitTable, SummaryTable
+from affscore_book.activations.tables import SplitTable
+from affscore_study.activations import figures as study_figures
+from affscore_study.activations.tables import ActivationTable, SummaryTable
 
 SWEEP = load_sweep(Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json")
 PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "silu")})
@@ -22,9 +24,9 @@ PART = replace(SWEEP, scores={name: SWEEP.scores[name] for name in ("relu", "sil
     [
         (lambda: figures.plot_boxes(PART), 2),
         (lambda: figures.plot_dimensions(PART, "silu", 1.0), 1),
-        (lambda: figures.plot_rounding("tanh", 0.25), 1),
-        (lambda: figures.plot_shrinkage(["relu"], n=20), 2),
-        (lambda: figures.plot_zoo("power"), 4),
+        (lambda: study_figures.plot_rounding("tanh", 0.25), 1),
+        (lambda: study_figures.plot_shrinkage(["relu"], n=20), 2),
+        (lambda: study_figures.plot_zoo("power"), 4),
     ],
 )
 def test_figures(draw, panels):

@@ -15,8 +15,9 @@ from scipy.stats import norm
 
 from affscore import affinity_score, paired_affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.activations.laws import polynomial_score, score_curve, summarise
+from affscore_book.activations.laws import score_curve, summarise
 from affscore_book.relu_1d.exact import gaussian_input
+from affscore_study.activations.claims import polynomial_score
 
 NAMES = list(CATALOGUE)
 TURNING = [name for name, row in CATALOGUE.items() if not row.monotone]

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from affscore_book.activations.laws import score_curve
-from affscore_book.activations.sweeps import FIGURE_8, Sweep, load_sweep, pooled_score, sample_score
+from affscore_book.activations.sweeps import Sweep, load_sweep
+from affscore_study.activations.samples import FIGURE_8, pooled_score, sample_score
 from affscore_study.redshift.draws import layer_scores
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "activations" / "figure_8.json"

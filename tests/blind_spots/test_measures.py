@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from affscore import affinity_score, paired_affinity_score, wasserstein2
-from affscore_book.theory.measures import law, root
+from affscore_book.theory.measures import root
 from affscore_study.blind_spots import measures
+from affscore_study.theory.trials import law
 
 seeds = pytest.mark.parametrize("seed", range(3))
 

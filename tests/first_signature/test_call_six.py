@@ -6,7 +6,7 @@ import numpy as np
 
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.twins import pooled_clouds
+from affscore_study.first_signature.twins import pooled_clouds
 
 STORED = Path(__file__).resolve().parents[2] / "book/data/first_signature/call_six.npz"
 

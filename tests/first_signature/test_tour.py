@@ -6,10 +6,11 @@ import torch
 from torch import nn
 
 from affscore import signature
-from affscore_book.first_signature.tour import BINS, RANGE, inputs_of_calls, load_tour
+from affscore_book.first_signature.tour import BINS, RANGE, load_tour
 from affscore_book.first_signature.twins import load_twins
 from affscore_book.first_signature.widget import SignatureTour
 from affscore_book.first_signature.zigzag import load_zigzag
+from affscore_study.first_signature.tour import inputs_of_calls
 from affscore_study.first_signature.yardsticks import load_yardsticks
 
 

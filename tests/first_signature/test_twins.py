@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from affscore import affinity_score, paired_affinity_score
-from affscore_book.first_signature.twins import measure_twins
+from affscore_study.first_signature.twins import measure_twins
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "twins.json"
 

@@ -7,13 +7,8 @@ import torch
 
 from affscore import affinity_score
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.zigzag import (
-    Block,
-    Zigzag,
-    measure_blocks,
-    pairs_of,
-    zigzag_table,
-)
+from affscore_book.first_signature.zigzag import Block, Zigzag
+from affscore_study.first_signature.zigzag import measure_blocks, pairs_of, zigzag_table
 
 STORED = Path(__file__).resolve().parents[2] / "book" / "data" / "first_signature" / "zigzag.json"
 

@@ -8,16 +8,16 @@ from made_signatures import made, random_scores
 from scipy import stats
 
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.explained import (
+from affscore_book.imagenet_signatures.explained import activation_modules
+from affscore_study.imagenet_signatures.explained import (
     Comparison,
-    activation_modules,
     comparisons,
     family_gap,
     medians,
     scores,
     share_table,
     shares,
-)
+)  # fmt: skip
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

@@ -8,7 +8,7 @@ from made_signatures import made
 
 from affscore import Signature
 from affscore_book.imagenet_signatures.finding import SMALL, before_training, find, seeds, stored, trained_networks
-from affscore_book.kit.architectures import weights_kind
+from affscore_study.suite.comparable import weights_kind
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = stored(FOLDER)

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from affscore_book.imagenet_signatures.greatest import greatest, least
 from affscore_book.kit.statistics import Interval, student_interval
+from affscore_study.imagenet_signatures.greatest import greatest, least
 
 
 def drawn(random, means, count=6):

@@ -11,7 +11,7 @@ from affscore import Signature, signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import stored
-from affscore_book.imagenet_signatures.names import SUITES
+from affscore_study.suite.command import SUITES
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = stored(FOLDER)

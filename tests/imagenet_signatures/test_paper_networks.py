@@ -8,8 +8,10 @@ import pytest
 from scripts import load_script
 
 from affscore import Signature
-from affscore_book.imagenet_signatures import paper_networks as module
-from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS
+from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, paper_networks
+from affscore_book.imagenet_signatures.trained import places
+from affscore_study.imagenet_signatures import paper_tables as module
+from affscore_study.imagenet_signatures.trained import ends
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 FILES = sorted((FOLDER / "paper").glob("*.*.*.*.json"))
@@ -23,7 +25,7 @@ def script():
 
 @pytest.fixture(scope="module")
 def draws():
-    return [module.paper_networks(FOLDER, draw) for draw in range(module.CROP_DRAWS)]
+    return [paper_networks(FOLDER, draw) for draw in range(module.CROP_DRAWS)]
 
 
 def test_a_part_computed_again_agrees_with_what_is_stored(script):
@@ -57,9 +59,9 @@ def test_plan_is_stored_in_full_and_draws_differ(script, draws):
 def test_blocks_are_split_as_the_architecture_has_them(draws):
     for name, blocks in PLACES.items():
         trained = draws[0][name].trained
-        inside, last = module.places(trained).values()
+        inside, last = places(trained).values()
         assert last.sum() == blocks and inside.sum() == 2 * blocks
-        assert module.ends(trained) == pytest.approx((trained.mean[inside].mean(), trained.mean[3::3].mean()))
+        assert ends(trained) == pytest.approx((trained.mean[inside].mean(), trained.mean[3::3].mean()))
 
 
 def test_each_network_has_its_first_row_and_those_of_other_crops():
@@ -91,5 +93,5 @@ def test_width_control_changes_wide_calls_only(state):
     assert abs(found["few"] - found["all"])[~narrow].max() > 0.01
     shown = {"trained": "trained", "calibrated": "before training"}[state]
     row = next(row for row in module.width_table(FOLDER).rows() if row["ResNet-152"] == shown)  # of all channels
-    assert (row["inside"], row["after"]) == pytest.approx(module.ends(stored), abs=1e-3)
+    assert (row["inside"], row["after"]) == pytest.approx(ends(stored), abs=1e-3)
     assert row["difference"] == pytest.approx(row["after"] - row["inside"])

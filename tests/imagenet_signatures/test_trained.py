@@ -9,18 +9,11 @@ import pytest
 from affscore.calls import Call
 from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.finding import trained_networks
-from affscore_book.imagenet_signatures.trained import (
-    TRAINED,
-    places,
-    skip_gap,
-    skip_table,
-    strongest_measure,
-    widening,
-    widening_table,
-)
+from affscore_book.imagenet_signatures.trained import TRAINED, places
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.imagenet_signatures.seen import trained_correlations
+from affscore_study.imagenet_signatures.trained import skip_gap, skip_table, strongest_measure, widening, widening_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "book" / "data" / "imagenet_signatures"
 

@@ -12,7 +12,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from affscore_book.kit.networks import BasicBlock, activation_layers, load_network, mlp, myrtle, resnet, resnet20
-from affscore_book.kit.training import accuracy, image_data, save_weights
+from affscore_book.kit.training import accuracy, image_data
+from affscore_study.kit.training import save_weights
 
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
 STORED = sorted(NETWORKS.glob("*.safetensors"))

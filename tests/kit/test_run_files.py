@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.kit.run_files import RunFiles, read_checkpoint, write_checkpoint
+from affscore_study.kit.run_files import RunFiles, read_checkpoint, write_checkpoint
 
 
 def test_everything_has_its_place(tmp_path):

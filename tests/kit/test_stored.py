@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from affscore_book.kit.stored import open_results, read_results, store_results
+from affscore_book.kit.stored import read_results
+from affscore_study.kit.run_files import open_results, store_results
 
 
 def test_what_is_stored_is_read(tmp_path):

@@ -14,9 +14,10 @@ from striped import stripes
 from torch import nn
 
 from affscore.zoo.datasets import fashion_mnist_file, read_idx
-from affscore_book.kit import training
 from affscore_book.kit.networks import load_network, myrtle
-from affscore_book.kit.training import ImageData, accuracy, augment, fit, image_data
+from affscore_book.kit.training import ImageData, accuracy, image_data
+from affscore_study.kit import training
+from affscore_study.kit.training import augment, fit
 
 SCRIPT = Path(__file__).parents[2] / "book" / "data" / "networks" / "make.py"
 

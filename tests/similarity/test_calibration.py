@@ -5,8 +5,8 @@ import pytest
 import torch
 from calibrated_similarity import calibrate_layers
 
-from affscore_book.similarity.calibration import best_pair
 from affscore_book.similarity.kernels import cka, gram
+from affscore_study.similarity.calibration import best_pair
 
 
 def layers(seed, count=3, n=24, d=5, of=None):

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
+from affscore_book.similarity.concepts import Concepts, labelled_concepts
+from affscore_study.similarity.drawn_concepts import generated_concepts
 
 
 @pytest.mark.parametrize("side", [16, 48])

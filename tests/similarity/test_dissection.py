@@ -8,8 +8,10 @@ import torch
 from scipy.linalg import fractional_matrix_power
 from torch.nn import functional
 
-from affscore_book.similarity.concepts import Concepts, generated_concepts
-from affscore_book.similarity.dissection import Rotation, dissect, rotation_curve
+from affscore_book.similarity.concepts import Concepts
+from affscore_book.similarity.dissection import dissect
+from affscore_study.similarity.drawn_concepts import generated_concepts
+from affscore_study.similarity.rotated_units import Rotation, rotation_curve
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 33])

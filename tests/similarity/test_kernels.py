@@ -11,9 +11,9 @@ from moved_features import SEEDS, SHAPES, draw
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, manhattan_distances
 
 from affscore_book.similarity.channels import unit_channels
-from affscore_book.similarity.kernels import KERNELS, cka, cka_map, gram, keeps_max
+from affscore_book.similarity.kernels import KERNELS, cka, cka_map, gram
 from affscore_book.similarity.procrustes import procrustes
-from affscore_book.symmetries.lemmas import sample_kinds
+from affscore_study.symmetries.lemmas import keeps_max, sample_kinds
 
 
 def naive_max_gram(x: np.ndarray) -> np.ndarray:

@@ -1,14 +1,16 @@
-"""What may be compared: settings that differ, folders, bad files, dead networks."""
+"""What may be compared: settings that differ, folders, bad files, dead networks, and the kind of weights."""
 
 import numpy as np
 import pytest
 from made_signatures import made, published, random_scores
 
+from affscore.zoo.models import load_model
 from affscore_study.suite.comparable import (
     collect,
     conditions,
     load_signatures,
     names_of,
+    weights_kind,
 )
 from affscore_study.suite.compare import (
     companion_correlations,
@@ -81,3 +83,24 @@ def test_names_stay_short_and_different(files, names):
         model, _, kind = model.partition(" ")
         signatures[file] = published(model, [0.5], kind or "pretrained")
     assert names_of(signatures) == names
+
+
+@pytest.mark.parametrize(("provenance", "kind"), [
+    ({"weights": {"kind": "random", "weights": "random initialisation, seed 1"}}, "random"),
+    ({"weights": {"kind": "pretrained", "weights": "pretrained, someone/vit-random-erasing"}}, "pretrained"),
+    ({"weights": {"kind": "file", "weights": "from imagenet_finetuned.pth"}}, "unknown"),
+    ({"weights": "from random_crop_resnet.pth"}, "unknown"),
+    ({"kind": "random", "weights": "imagenet"}, "random"),
+    ({}, "unknown"),
+    ({"weights": "trained on Fashion-MNIST", "pretrained": True}, "pretrained"),
+    ({"weights": "ImageNet statistics, nothing learnt", "pretrained": False}, "random"),
+])  # fmt: skip
+def test_weights_are_told_apart(provenance, kind):
+    assert weights_kind(made([0.5], **provenance)) == kind
+
+
+def test_weights_of_real_models_are_told_apart():
+    for name, weights, kind in (("efficientnet_lite0", None, "pretrained"), ("resnet18", "random", "random")):
+        net = load_model(name, weights=weights)
+        for provenance in (net.provenance, {"weights": net.provenance}):
+            assert weights_kind(made([0.5], **provenance)) == kind

@@ -20,9 +20,10 @@ from affscore.settings import Settings
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import LoadedModel, available_models, weights_fingerprint
 from affscore.zoo.names import WEIGHTS
-from affscore_book.imagenet_signatures.names import PAPER, SUITES
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.kit.architectures import facts
 from affscore_study.suite import suites as suite
+from affscore_study.suite.command import SUITES
 from affscore_study.suite.suites import SuiteError, run_suite
 
 NAMES = ["alexnet", "vgg11", "resnet18"]

@@ -11,8 +11,8 @@ from affscore_book.kit.draws import random_rotation
 from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.symmetries.action import act, mix_channels, sample_action
 from affscore_book.symmetries.layers import hidden_layers
-from affscore_book.symmetries.norms import fold_norm
 from affscore_book.symmetries.table import intertwiner
+from affscore_study.symmetries.norms import fold_norm
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -10,6 +10,7 @@ import torch
 from affscore_book.symmetries import figures
 from affscore_book.symmetries.groups import PReLUGroup
 from affscore_book.symmetries.rotations import load_rotations
+from affscore_study.symmetries.gelu import plot_gelu
 
 STORED = Path(__file__).parents[2] / "book" / "data" / "symmetries" / "rotations.json"
 
@@ -47,7 +48,7 @@ def test_the_others_are_drawn():
     figures.plot_rays({"one": torch.eye(2), "other": torch.eye(2).flip(0)}, torch.rand(2, 3))
     assert len(plt.gcf().axes[-1].lines) == 4
     figures.plot_block()
-    figures.plot_gelu([0.5, 1, 2], [0.1, 0, 0.2], 0.1)
+    plot_gelu([0.5, 1, 2], [0.1, 0, 0.2], 0.1)
     slopes = (1.0, 1.0, 4.0, 0.25)
     a = PReLUGroup(slopes).sample(4, 3)
     figures.plot_prelu(a, PReLUGroup(slopes).phi(a), slopes)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.symmetries.lemmas import (
+from affscore_book.symmetries.table import intertwiner
+from affscore_study.symmetries.lemmas import (
     distinct_rays,
     ignored_draws,
     keeps_axes,
@@ -15,7 +16,6 @@ from affscore_book.symmetries.lemmas import (
     slope_gap,
     unit_values,
 )
-from affscore_book.symmetries.table import intertwiner
 
 KINDS = list(sample_kinds(3, 0))
 

@@ -8,7 +8,7 @@ from torch import nn
 from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.symmetries.action import act, sample_action
 from affscore_book.symmetries.layers import hidden_layers
-from affscore_book.symmetries.norms import fold_norm, invariant_draws, scale_before_norm
+from affscore_study.symmetries.norms import fold_norm, invariant_draws, scale_before_norm
 
 
 @pytest.mark.parametrize("build", [lambda: myrtle(4, channels=1), lambda: resnet20(4, channels=1),

@@ -6,7 +6,8 @@ from through_activations import gap, wide
 from torch import nn
 
 from affscore_book.activations.catalogue import CATALOGUE
-from affscore_book.symmetries.table import defect, intertwiner, passing
+from affscore_book.symmetries.table import intertwiner
+from affscore_study.symmetries.lemmas import defect, passing
 
 
 @pytest.mark.parametrize(

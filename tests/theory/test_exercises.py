@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from affscore import affine_map, affinity_score, paired_affinity_score
 from affscore.companions import linear_twin
 from affscore_book.theory import exercises
-from affscore_book.theory.measures import form_one
+from affscore_study.theory.trials import form_one
 
 FOLD, R = ([-2, 0, 1], [2, 0, 1]), math.sqrt(27 / 28)
 PLACES = [[2, 0], [-2, 0], [0, 1], [0, -1]]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from affscore_book.uses import figures, results
-from affscore_book.uses.alarm import FAULTS, MONITORS, TOUCHED, in_distances
-from affscore_book.uses.removal import ALL_ORDERS, REMOVAL_ORDERS, area_of, mean_over_families
+from affscore_book.uses.alarm import MONITORS, TOUCHED
+from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, mean_over_families
 from affscore_study.uses import claims
+from affscore_study.uses.alarm import FAULTS, in_distances
+from affscore_study.uses.removal import ALL_ORDERS
 
 FOLDER = Path(__file__).parents[2] / "book" / "data" / "uses"
 NAMES = {"resnet20_0": "resnet", "plain20_0": "plain", "alexnet-1": "alexnet", "mlp_late_0.002": "perceptron"}
@@ -91,9 +93,9 @@ def test_results_of_two_rules_and_empty_folders_are_refused(tmp_path):
         with pytest.raises(FileNotFoundError, match=r"make\.py"):
             load(tmp_path)
     records = stored_costs(tmp_path, "score").records
-    assert results.rules_of(records) == "abc"
+    assert claims.rules_of(records) == "abc"
     with pytest.raises(ValueError, match="2 commits"):
-        results.rules_of([*records, {"rules": "def"}])
+        claims.rules_of([*records, {"rules": "def"}])
 
 
 def test_the_stored_results_are_read_back():

@@ -9,7 +9,6 @@ from scripts import load_script
 from torch import nn
 
 from affscore_book.decade.networks import build
-from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
 from affscore_study.uses import finetuning
 from affscore_study.uses.finetuning import (
@@ -19,6 +18,7 @@ from affscore_study.uses.finetuning import (
     Straightened,
     all_removals,
 )
+from affscore_study.uses.removal import order_of
 
 BOOK = Path(__file__).parents[2] / "book"
 IMAGES = torch.randn(32, 3, 8, 8, generator=torch.Generator().manual_seed(1))

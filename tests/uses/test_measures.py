@@ -8,11 +8,13 @@ import torch
 from scipy import stats
 from torch import nn
 
-from affscore_book.uses import alarm, foreknowledge, removal
-from affscore_study.uses import costs
+from affscore_book.uses.alarm import threshold
+from affscore_book.uses.foreknowledge import CONTROLS, RIVALS
+from affscore_book.uses.removal import REMOVAL_ORDERS, area, area_of
+from affscore_study.uses import alarm, correlations, costs, removal
 from affscore_study.uses.power import power_of_mean, spread_of_interval
 
-SCORE, R2 = foreknowledge.RIVALS["1 − score"], foreknowledge.RIVALS["1 − paired R²"]
+SCORE, R2 = RIVALS["1 − score"], RIVALS["1 − paired R²"]
 
 
 def calls_of(known, cost, r2=None):
@@ -58,30 +60,30 @@ def test_correlation_is_spearmans_within_each_network():
     """
     calls = calls_of(*np.random.default_rng(1).normal(size=(2, 12)))
     theirs = stats.spearmanr([1 - call["score"] for call in calls], [call["kl"] for call in calls]).statistic
-    assert foreknowledge.correlation([calls], ["a"], SCORE).mean == pytest.approx(theirs)
+    assert correlations.correlation([calls], ["a"], SCORE).mean == pytest.approx(theirs)
     moved = [call | {"kl": 1000 * call["kl"], "score": call["score"] - 9} for call in calls]
-    assert foreknowledge.correlation([calls, moved], ["a", "b"], SCORE).mean == pytest.approx(theirs, abs=0.02)
+    assert correlations.correlation([calls, moved], ["a", "b"], SCORE).mean == pytest.approx(theirs, abs=0.02)
 
 
 def test_each_family_has_the_same_weight():
     """Each family has the same weight, however many networks it has."""
     order = np.arange(12)
     good, bad = calls_of(order, order), calls_of(order, -order)
-    assert foreknowledge.correlation([good, bad, bad, bad], list("abbb"), SCORE).mean == pytest.approx(0)
+    assert correlations.correlation([good, bad, bad, bad], list("abbb"), SCORE).mean == pytest.approx(0)
 
 
 def test_what_is_given_is_taken_out():
     """The measure knows the cost through the position alone."""
     rng, order = np.random.default_rng(0), np.arange(40)
     networks = [calls_of(*(order + rng.normal(0, 2, (2, 40)))) for _ in range(8)]
-    given = {"position": foreknowledge.CONTROLS["position"]}
-    assert foreknowledge.correlation(networks, list("abcdefgh"), SCORE).mean > 0.9
-    assert abs(foreknowledge.correlation(networks, list("abcdefgh"), SCORE, given).mean) < 0.15
+    given = {"position": CONTROLS["position"]}
+    assert correlations.correlation(networks, list("abcdefgh"), SCORE).mean > 0.9
+    assert abs(correlations.correlation(networks, list("abcdefgh"), SCORE, given).mean) < 0.15
 
 
 def test_shuffled_measures_know_nothing():
     networks = [calls_of(np.arange(12), np.arange(12))] * 4
-    null = foreknowledge.permuted(networks, list("aabb"), SCORE, {}, draws=200)
+    null = correlations.permuted(networks, list("aabb"), SCORE, {}, draws=200)
     assert abs(null.mean()) < 0.05 and null.max() < 0.7
 
 
@@ -98,33 +100,33 @@ def test_agreement_difference_and_unshared_part_of_measures():
     """Two measures have an agreement, a difference and a part that the one does not share with the other."""
     networks, families = two_measures(0.5)
     own = [stats.spearmanr([1 - c["score"] for c in calls], [1 - c["r2"] for c in calls])[0] for calls in networks]
-    assert foreknowledge.agreement(networks, families, SCORE, R2).mean == pytest.approx(np.mean(own))
+    assert correlations.agreement(networks, families, SCORE, R2).mean == pytest.approx(np.mean(own))
     apart, same, given = two_measures(0.0), two_measures(1.0), {"1 − paired R²": R2}
-    found = foreknowledge.difference(*apart, (SCORE, R2))
-    one, other = (foreknowledge.correlation(*apart, of).mean for of in (SCORE, R2))
+    found = correlations.difference(*apart, (SCORE, R2))
+    one, other = (correlations.correlation(*apart, of).mean for of in (SCORE, R2))
     assert found.mean == pytest.approx(one - other) and found.low > 0
-    assert foreknowledge.unshared(*same, SCORE, given) == pytest.approx(0, abs=1e-9)
-    assert foreknowledge.unshared(*apart, SCORE, given) > 0.9
+    assert correlations.unshared(*same, SCORE, given) == pytest.approx(0, abs=1e-9)
+    assert correlations.unshared(*apart, SCORE, given) > 0.9
 
 
 def test_family_of_few_calls_has_no_partial_correlation():
     """A family of few calls has no correlation given many controls."""
     networks, families = two_measures(0.5)
     networks[-2:] = [calls[:3] for calls in networks[-2:]]
-    found = foreknowledge.in_each_family(networks, families, SCORE, foreknowledge.CONTROLS | {"1 − paired R²": R2})
+    found = correlations.in_each_family(networks, families, SCORE, CONTROLS | {"1 − paired R²": R2})
     assert [name for name, value in found.items() if not math.isnan(value)] == ["a", "b"]
 
 
 def test_area_is_accuracy_and_a_lead_counts_families_once():
     """The area of a network that loses nothing is its accuracy, and a lead counts each family once."""
-    assert removal.area(0.9, [0.9, 0.9, 0.9], 17) == pytest.approx(90)
+    assert area(0.9, [0.9, 0.9, 0.9], 17) == pytest.approx(90)
 
     def network(score, latest):
         rows = {"score": [score] * 3, "latest first": [latest] * 3}
         return {"whole": score, "calls": [0] * 10, "removal": rows}
 
     networks = [network(0.9, 0.8), network(0.9, 0.8), network(0.9, 0.9)]
-    gap = removal.area_of(networks[0], "score") - removal.area_of(networks[0], "latest first")
+    gap = area_of(networks[0], "score") - area_of(networks[0], "latest first")
     assert removal.lead(networks, ["a", "a", "b"], "score", "latest first").mean == pytest.approx(gap / 2)
 
 
@@ -132,7 +134,7 @@ def test_orders_start_with_the_most_linear_call():
     """Orders put the most linear call first, and random ones differ by draw and can be repeated."""
     calls = [{"score": 0.2, "r2": 0.9, "sign_entropy": 0.3, "position": 0, "kl": 2.0}]
     calls += [{"score": 0.8, "r2": 0.1, "sign_entropy": 0.9, "position": 1, "kl": 1.0}]
-    found = {name: removal.order_of(name, calls)[0] for name in removal.REMOVAL_ORDERS}
+    found = {name: removal.order_of(name, calls)[0] for name in REMOVAL_ORDERS}
     assert found == {"score": 1, "paired R²": 0, "sign entropy": 0, "latest first": 1, "true costs": 1}
     once, again, other = (removal.order_of(f"random {draw}", [{}] * 12) for draw in (1, 1, 2))
     assert once == again != other
@@ -159,10 +161,10 @@ def test_nothing_removed_keeps_the_accuracy():
 
 def test_clean_batches_raise_one_false_alarm_in_a_hundred():
     rng = np.random.default_rng(0)
-    rates = [(rng.normal(size=1000) > alarm.threshold(rng.normal(size=100))).mean() for _ in range(200)]
+    rates = [(rng.normal(size=1000) > threshold(rng.normal(size=100))).mean() for _ in range(200)]
     assert np.mean(rates) == pytest.approx(0.01, abs=0.003)
     with pytest.raises(ValueError, match="clean has 99 batches"):
-        alarm.threshold(rng.normal(size=99))
+        threshold(rng.normal(size=99))
 
 
 def test_distances_are_in_deviations_of_the_reference():

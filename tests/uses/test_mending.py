@@ -12,7 +12,7 @@ from scipy import stats
 from scripts import load_script
 from torch import nn
 
-from affscore_book.uses.mended import MENDED, QUARTERS, load_measures, load_mended
+from affscore_book.uses.mended import MENDED, load_measures, load_mended
 from affscore_book.uses.replacing import ChannelLine, calls_of, fit_lines, run_replaced
 from affscore_study.uses import mending, mending_tables
 from affscore_study.uses.finetuning import Straightened
@@ -21,6 +21,7 @@ from affscore_study.uses.mending import (
     FEWEST,
     LEAST_KNOWN,
     PREDICTORS,
+    QUARTERS,
     quarters_of,
     removable,
 )

@@ -17,7 +17,7 @@ from affscore_book.decade.training import ColourData
 from affscore_book.kit.training import accuracy
 from affscore_book.uses import targets
 from affscore_book.uses.figures import plot_targets
-from affscore_book.uses.targets import COMPARED_TARGETS, LEVEL, TARGET_SEEDS, TARGETS, Aim
+from affscore_book.uses.targets import COMPARED_TARGETS, TARGET_SEEDS, TARGETS, Aim
 from affscore_study.uses import target_claims
 from affscore_study.uses.outcomes import calibration_error, measured_mean, outcomes_of
 from affscore_study.uses.penalty import (
@@ -26,6 +26,7 @@ from affscore_study.uses.penalty import (
     slopes_for_relus,
     watched_pairs,
 )
+from affscore_study.uses.target_claims import LEVEL
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from affscore_book.uses.alarm import FAULTS, TOUCHED, in_distances
+from affscore_book.uses.alarm import TOUCHED
 from affscore_book.uses.replacing import calls_of
 from affscore_study.uses import token_alarm
+from affscore_study.uses.alarm import FAULTS, in_distances
 
 
 def passed_on():

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.arguments import check_choice, whole_number
+from affscore.arguments import check_choice
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, AnyActivation, lookup
 from affscore_book.kit.checking import positive
 
-__all__ = ["Summary", "output_variance", "polynomial_score", "score_curve", "summarise", "summarise_all"]
+__all__ = ["Summary", "output_variance", "score_curve", "summarise", "summarise_all"]
 
 # Gauss-Legendre nodes for one panel, on [-1, 1].
 _NODES, _WEIGHTS = (torch.from_numpy(v) for v in np.polynomial.legendre.leggauss(16))
@@ -180,26 +180,6 @@ def _score(cov: Tensor, var: Tensor, rest: Tensor) -> Tensor:
     r = cov / var.sqrt()
     # 1 - r = (1 - r^2) / (1 + r) without cancellation near r = 1, and 1 - sqrt(1 - r) without it near r = 0.
     return torch.where(r < 0.5, r / (1 + (1 - r).sqrt()), 1 - (rest / var / (1 + r.clamp(min=0))).sqrt())
-
-
-def polynomial_score(degree: int) -> float:
-    """The affinity score of x^k for x uniform on (-1, 1): 1 - sqrt(1 - r) with r = sqrt(3 (2k + 1)) / (k + 2).
-
-    The same formula holds for odd k, where x^k rises, and for even k, where only the sorted values count
-    (the paper's Figure 2C).
-
-    Raises
-    ------
-    ValueError
-        If ``degree`` is not a whole number of at least 1.
-
-    >>> [round(polynomial_score(k), 2) for k in (1, 3, 5, 7, 11, 41)]
-    [1.0, 0.71, 0.58, 0.5, 0.4, 0.2]
-    """
-    whole_number("degree", degree, 1)
-    # 1 - r^2 = (k - 1)^2 / (k + 2)^2 exactly.
-    r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
-    return 1 - (degree - 1) / (degree + 2) / math.sqrt(1 + r)
 
 
 @dataclass(frozen=True)

@@ -2,71 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-
-from affscore import Signature
 from affscore_book.first_signature.twins import load_twins
-from affscore_book.first_signature.zigzag import watched
 from affscore_book.kit.stored import read_results
 
-__all__ = ["BINS", "RANGE", "inputs_of_calls", "load_tour"]
+__all__ = ["BINS", "RANGE", "load_tour"]
 
 #: The bars of the picture: 20 for what ReLU6 cuts to 0, 20 for what it passes, 10 for what it cuts to 6.
 BINS, RANGE = 50, (-6.0, 9.0)
-
-
-def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signature) -> list[dict[str, Any]]:
-    """For every call of a ReLU6 module, in the order of the signature, where its inputs lie.
-
-    Parameters
-    ----------
-    model
-        A network whose activations are ReLU6 modules, in evaluation mode.
-    parts
-        Its inputs in pieces, tensors of shape (n, 3, height, width).
-    signature
-        Its signature on these inputs.
-
-    Returns
-    -------
-    list of dict
-        ``name``, that of the call; ``score``, to 4 decimals; ``heights``, how many inputs lie in each of BINS bars over
-        RANGE, as per cent of the highest bar; ``below`` and ``above``, the per cent of inputs under 0 and over 6.
-
-    Raises
-    ------
-    ValueError
-        If the network calls ReLU6 another number of times than the signature has calls.
-    """
-    counts: dict[int, Tensor] = {}
-
-    def count(call: int, x: Tensor, _y: Tensor) -> None:
-        bars = torch.histc(x.double(), BINS, *RANGE)
-        found = torch.cat([bars, (x < 0).sum()[None], (x > 6).sum()[None], torch.tensor([x.numel()])])
-        counts[call] = counts.get(call, 0) + found
-
-    with watched(model, count) as run:
-        for part in parts:
-            run(part)
-    if len(counts) != len(signature.calls):
-        raise ValueError(
-            f"the network calls ReLU6 {len(counts)} times; the signature has {len(signature.calls)} calls."
-        )
-    rows = []
-    for call, score, found in zip(signature.calls, signature.mean, counts.values(), strict=True):
-        bars = found[:BINS]
-        below, above = (100 * found[BINS:-1] / found[-1]).tolist()
-        heights = (100 * bars / bars.max()).round().int().tolist()
-        rows.append({
-            "name": call.name, "score": round(float(score), 4), "heights": heights,
-            "below": round(below, 1), "above": round(above, 1),
-        })  # fmt: skip
-    return rows
 
 
 def load_tour(folder: str | Path) -> list[dict[str, Any]]:

@@ -7,28 +7,18 @@ its channels were moved until ReLU6 cuts as large a share of it to 0 as in the f
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from affscore.score import affinity_score
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
 
-__all__ = [
-    "Block", "Zigzag", "intervention_table", "load_zigzag", "measure_blocks", "pairs_of", "watched", "zigzag_table",
-]  # fmt: skip
-
-# Values of each channel and picture from which the shift of a channel is read off.
-SAMPLE = 16
+__all__ = ["Block", "Zigzag", "intervention_table", "load_zigzag"]
 
 
 @dataclass(frozen=True)
@@ -92,122 +82,6 @@ class Zigzag:
         }
 
 
-def pairs_of(model: Any) -> list[tuple[int, bool, int, int]]:
-    """``(block, skip, first call, second call)`` for each block of an EfficientNet-Lite that widens its channels."""
-    pairs, call = [], 1  # call 0 is the stem
-    for number, block in enumerate(model._blocks):
-        args = block._block_args
-        calls = 1 if args.expand_ratio == 1 else 2
-        skip = np.ravel(args.stride)[0] == 1 and args.input_filters == args.output_filters
-        if calls == 2:
-            pairs.append((number, bool(skip), call, call + 1))
-        call += calls
-    return pairs
-
-
-@contextmanager
-def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Iterator[Callable[[Tensor], None]]:
-    """Runs of the model in which ``see(call, input, output)`` is told of every call of a ReLU6 module."""
-    inputs, call = [], 0
-
-    def before(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        inputs.append(args[0].clone())  # the call may overwrite it
-
-    def after(_module: nn.Module, _args: Any, output: Tensor) -> None:
-        nonlocal call
-        see(call, inputs.pop(), output)
-        call += 1
-
-    def run(part: Tensor) -> None:
-        nonlocal call
-        call = 0
-        with torch.no_grad():
-            model(part)
-
-    modules = [module for module in model.modules() if isinstance(module, nn.ReLU6)]
-    handles = [module.register_forward_pre_hook(before) for module in modules]
-    handles += [module.register_forward_hook(after) for module in modules]
-    try:
-        yield run
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def pooled_calls(
-    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
-) -> list[tuple[tuple[float, float], list[tuple[Tensor, Tensor]]]]:
-    """Per pair the two shares that are cut, and pooled inputs and outputs: first, second, moved, control.
-
-    Parameters are those of :func:`measure_blocks`.
-    """
-    generator = torch.Generator().manual_seed(0)  # of the control, and of the values that shifts are read off
-    pooled: dict[int, list[tuple[Tensor, Tensor]]] = defaultdict(list)
-    shares: dict[int, list[Tensor]] = defaultdict(list)
-    values: dict[int, list[Tensor]] = defaultdict(list)
-
-    def look(call: int, x: Tensor, y: Tensor) -> None:
-        pooled[call].append((x.mean((2, 3)), y.mean((2, 3))))
-        shares[call].append((x <= 0).double().mean((2, 3)))
-        places = torch.randint(x[0, 0].numel(), (SAMPLE,), generator=generator)
-        values[call].append(x.flatten(2)[:, :, places].transpose(0, 1).flatten(1))
-
-    with watched(model, look) as run:
-        for part in parts:
-            run(part)
-    cut = {call: torch.cat(rows).mean(0) for call, rows in shares.items()}
-    shifts: dict[int, list[Tensor]] = {}
-    for _, _, first, second in pairs:
-        ordered = torch.cat(values[second], 1).sort(1).values
-        targets = (cut[first], cut[second][torch.randperm(len(cut[second]), generator=generator)])
-        at = [(share * (ordered.shape[1] - 1)).round().long() for share in targets]
-        shifts[second] = [ordered.gather(1, place[:, None]) for place in at]
-
-    moved: dict[int, list[list[tuple[Tensor, Tensor]]]] = {call: [[], []] for call in shifts}
-
-    def move(call: int, x: Tensor, _y: Tensor) -> None:
-        for found, shift in zip(moved.get(call, []), shifts.get(call, []), strict=True):
-            z = x - shift[:, :, None]
-            found.append((z.mean((2, 3)), z.clamp(0, 6).mean((2, 3))))
-
-    with watched(model, move) as run:
-        for part in parts:
-            run(part)
-
-    def joined(rows: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        x, y = (torch.cat(side).double() for side in zip(*rows, strict=True))
-        return x, y
-
-    return [
-        (
-            (cut[first].mean().item(), cut[second].mean().item()),
-            [joined(rows) for rows in (pooled[first], pooled[second], *moved[second])],
-        )
-        for _, _, first, second in pairs
-    ]
-
-
-def measure_blocks(
-    model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
-) -> list[Block]:
-    """The blocks of a network whose activations are modules of class ReLU6.
-
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    pairs
-        Those of :func:`pairs_of`; the two calls of a pair have the same channels in the same order.
-    parts
-        Tensors of shape (n, 3, h, w), together one batch.
-    """
-    found = []
-    for (number, skip, _, _), (cut, calls) in zip(pairs, pooled_calls(model, pairs, parts), strict=True):
-        first, second, moved, control = (affinity_score(*call).item() for call in calls)
-        found.append(Block(number, skip, cut, (first, second), moved, control))
-    return found
-
-
 def load_zigzag(path: str | Path) -> list[Zigzag]:
     """The networks that ``book/data/first_signature/zigzag.py`` stored.
 
@@ -221,11 +95,6 @@ def load_zigzag(path: str | Path) -> list[Zigzag]:
         ]
 
     return read_results(path, build, "book/data/first_signature/zigzag.py")
-
-
-def zigzag_table(networks: Sequence[Zigzag]) -> Table:
-    """The steps of all networks, a row for the blocks with a skip connection and one for those without."""
-    return Table.from_rows([network.row(skip) for network in networks for skip in (True, False)], digits=3)
 
 
 def intervention_table(networks: Sequence[Zigzag]) -> Table:

@@ -1,8 +1,8 @@
-"""Lists of networks by name, for a command line that starts without torch."""
+"""The architectures of the paper by name, for a command line that starts without torch."""
 
 from __future__ import annotations
 
-__all__ = ["PAPER", "SUITES"]
+__all__ = ["PAPER"]
 
 #: The 36 architectures of the paper (section 4 and Figure 16), by family.
 PAPER = (
@@ -17,9 +17,3 @@ PAPER = (
     "swin_t", "swin_s", "swin_b",
     "convnext_tiny", "convnext_small", "convnext_base", "convnext_large",
 )  # fmt: skip
-
-#: Lists of networks by name. The weights of ``lites`` install with pip; those of ``paper`` are downloaded.
-SUITES: dict[str, tuple[str, ...]] = {
-    "paper": PAPER,
-    "lites": ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"),
-}

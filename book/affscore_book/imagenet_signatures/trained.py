@@ -1,28 +1,14 @@
-"""What the trained networks of the book say of the paper's sentences: on skips and measures.
-
-Where several seeds of an architecture are trained, means have Student's interval over the seeds. That interval speaks
-of more seeds of the same architecture; a sentence about architectures counts those: :data:`TRAINED`.
-"""
+"""Which calls of a trained network end a block, and what counts as one result where several seeds are trained."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy import stats
 
 from affscore.signatures import Signature
-from affscore_book.imagenet_signatures.greatest import greatest, turned
-from affscore_book.kit.statistics import Interval, student_interval
-from affscore_book.kit.tables import Table
 
-__all__ = [
-    "TRAINED", "Pairs", "climb", "ends", "gap", "places", "skip_gap", "skip_table", "strongest_measure",
-    "widening", "widening_table", "zeros_of",
-]  # fmt: skip
+__all__ = ["TRAINED", "places"]
 
 
 def places(signature: Signature) -> dict[str, np.ndarray]:
@@ -36,107 +22,9 @@ def places(signature: Signature) -> dict[str, np.ndarray]:
     return {"inside its block": np.array([bool(block) for block in blocks]) & ~last, "last in its block": last}
 
 
-def ends(signature: Signature) -> tuple[float, float]:
-    """Mean scores inside the blocks, and after the additions."""
-    inside, last = (float(signature.mean[at].mean()) for at in places(signature).values())
-    return inside, last
-
-
-def gap(signature: Signature) -> float:
-    """How far the second lies above the first."""
-    inside, last = ends(signature)
-    return last - inside
-
-
-def climb(scores: Sequence[float] | np.ndarray) -> float:
-    """The rank correlation of scores with their place.
-
-    >>> climb([0.5, 0.6, 0.9])
-    1.0
-    """
-    return float(stats.spearmanr(np.arange(len(scores)), scores).statistic)
-
-
-def zeros_of(signature: Signature) -> np.ndarray:
-    """The part of each call's output that is zero, mean over batches, (calls,): for ReLU, its negative inputs."""
-    return signature.companions["sparsity_after"].mean(axis=0)
-
-
-def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
-    """What the addition of a skip does to the call that follows it; a row for each network and place in a block.
-
-    ``by_network`` holds the seeds of networks as :func:`places` knows them. Columns: network; call;
-    negative, the mean part of its inputs that is; score, the mean over calls and seeds.
-    """
-    rows = []
-    for name, signatures in by_network.items():
-        for label in ("inside its block", "last in its block"):
-            found = [(zeros_of(each)[at].mean(), each.mean[at].mean())
-                     for each in signatures.values() for at in [places(each)[label]]]  # fmt: skip
-            zeros, score = np.mean(found, axis=0)
-            rows.append({"network": name, "call": label, "negative": float(zeros), "score": float(score)})
-    return Table.from_rows(rows)
-
-
-def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
-    """Mean score of the last calls of blocks minus that of the calls inside, with the interval over the networks."""
-    return student_interval([gap(each) for each in signatures.values()])
-
-
-def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) -> Interval:
-    """How much larger that gap is after training than at the start, seed by seed, with the interval over the seeds.
-
-    ``starts`` and ``trained`` have the same seeds as keys.
-    """
-    return student_interval([gap(trained[seed]) - gap(starts[seed]) for seed in trained])
-
-
-#: Of each network, by what is set at its start: the seeds' starts, and the trained seeds.
-Pairs = Mapping[str, Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]]
-
-
-def widening_table(networks: Pairs) -> Table:
-    """A row a start: the mean gap before and after training, and how much that widens it, with the interval."""
-    rows = []
-    for name, by_start in networks.items():
-        for state, (starts, trained) in by_start.items():
-            more = widening(starts, trained)
-            row = {"network": name, "seeds": len(trained), "before training": state}
-            row |= {"there": skip_gap(starts).mean, "trained": skip_gap(trained).mean}
-            rows.append(row | {"wider by": more.mean, "low": more.low, "high": more.high})
-    return Table.from_rows(rows)
-
-
 #: What may be counted as one result of a trained network: by its name, which group it belongs to.
 TRAINED: Mapping[str, Callable[[str], str]] = {
     "networks": str,
     "architectures": lambda network: network.partition(",")[0],
     "kinds": lambda network: "lite" if "lite" in network else network.partition(",")[0],
 }
-
-
-
-
-def _grouped(correlations: Table, measure: str, group: Callable[[str], str]) -> list[float]:
-    """The mean correlation of each group that has one."""
-    members: dict[str, list[float]] = {}
-    for row in correlations.rows():
-        if row["model"] not in ("mean", "std") and math.isfinite(row[measure]):
-            members.setdefault(group(row["model"]), []).append(row[measure])
-    return [float(np.mean(values)) for values in members.values()]
-
-
-def strongest_measure(
-    correlations: Table, measures: Iterable[str], group: Callable[[str], str]
-) -> tuple[str, Interval]:
-    """The measure whose mean correlation with the score is largest in absolute value, and that mean.
-
-    ``group`` says what is counted as one result, as in :data:`TRAINED`. The interval is made of Student's, for the
-    greatest of several (:func:`affscore_book.imagenet_signatures.greatest.greatest`).
-    """
-    means = {name: _grouped(correlations, name, group) for name in measures}
-    signs = {name: math.copysign(1, np.mean(values)) for name, values in means.items()}
-    strongest, found = greatest({
-        name: partial(student_interval, np.multiply(signs[name], values)) for name, values in means.items()
-    })  # fmt: skip
-    return strongest, found if signs[strongest] > 0 else turned(found)

@@ -1,7 +1,6 @@
-"""Published facts about networks (family, year, depth, size, cost, accuracy), and the kind of weights of a signature.
+"""Published facts about networks (family, year, depth, size, cost, accuracy).
 
 The year, family and depth are data of this module; parameters, cost and accuracy come from torchvision's metadata.
-:func:`weights_kind` distinguishes random weights from trained weights.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from affscore.signatures import Signature
 from affscore.zoo.models import usual_weights
 from affscore.zoo.weights import require
 
-__all__ = ["FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "printable", "weights_kind"]
+__all__ = ["FAMILIES", "GROUPS", "Facts", "Family", "facts", "model_name", "printable"]
 
 
 class Family(NamedTuple):
@@ -151,21 +150,3 @@ def printable(text: str, most: int | None = None) -> str:
 def model_name(signature: Signature) -> str:
     """The model's name in printable form."""
     return printable(str(signature.provenance.get("model", "network")), 48)
-
-
-def weights_kind(signature: Signature) -> str:
-    """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
-
-    If there is an entry ``pretrained``, True or False, it decides; otherwise the ``kind`` that the loader recorded
-    decides. Weights from a file or without a record are unknown.
-
-    >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
-    >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))
-    'random'
-    """
-    about = signature.provenance
-    if isinstance(stated := about.get("pretrained"), bool):
-        return "pretrained" if stated else "random"
-    weights = about.get("weights")
-    kind = (weights if isinstance(weights, Mapping) else about).get("kind")
-    return kind if kind in ("pretrained", "random") else "unknown"

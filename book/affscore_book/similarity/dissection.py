@@ -1,9 +1,7 @@
-"""Network dissection: does a unit respond to something that people have a word for, and do rotated units too?
+"""Network dissection: does a unit respond to something that people have a word for?
 
 A unit is called *interpretable* if the pixels where it is most active coincide well enough with those of some concept
-(:mod:`affscore_book.similarity.concepts`). Rotate the units of a layer, ``z -> Q^alpha z``: nothing that a linear
-reader could use is lost, but the units are others. If the fraction of interpretable units falls, the basis of single
-neurons was special.
+(:mod:`affscore_book.similarity.concepts`).
 
 Method (Bau et al. 2017, as in section 6 and appendix F.1 of the paper): a unit's threshold is the activation that it
 exceeds at the top 0.5 % of all positions of all images; its map is interpolated to the size of the masks and cut
@@ -17,77 +15,18 @@ representations", CVPR 2017; Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, sect
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.linalg import schur
-from scipy.stats import ortho_group
 from torch import Tensor
 from torch.nn import functional
 
 from affscore.arguments import check_choice
-from affscore_book.kit.checking import square_matrix
 from affscore_book.similarity.concepts import Concepts
 
-__all__ = ["Dissection", "Rotation", "dissect", "dissect_rotated", "rotation_curve"]
-
-
-class Rotation:
-    """A rotation Q and its powers Q^alpha, from the identity (0) along the shortest way to Q (1).
-
-    With the real Schur form ``Q = Z R Z^T``, R made of plane rotations by angles in [-pi, pi], Q^alpha turns each plane
-    by alpha times its angle. Pairs of eigenvalues -1 are a plane turned by pi; ``scipy.linalg.fractional_matrix_power``
-    takes the principal power of each of them, which is complex.
-
-    Parameters
-    ----------
-    q
-        (d, d), orthogonal to 1e-8, determinant 1.
-
-    Raises ValueError otherwise: a reflection has no real root.
-
-    >>> Rotation([[0.0, -1.0], [1.0, 0.0]]).power(0.5).round(3)
-    array([[ 0.707, -0.707],
-           [ 0.707,  0.707]])
-    """
-
-    def __init__(self, q: Any):
-        q = square_matrix("q", torch.as_tensor(q, dtype=torch.float64)).numpy()
-        if np.abs(q @ q.T - np.eye(len(q))).max() > 1e-8:
-            raise ValueError("q is not orthogonal: q q^T differs from the identity.")
-        if np.linalg.det(q) < 0:
-            raise ValueError("q is a reflection (determinant -1); only rotations have real powers.")
-        self.q = q
-        t, self._basis = schur(q, output="real")
-        turned = np.flatnonzero(np.abs(t.diagonal(-1)) > 1e-12)
-        alone = np.setdiff1d(np.arange(len(q)), [turned, turned + 1])
-        flipped = alone[t.diagonal()[alone] < 0]
-        self._planes = [(i, i + 1, math.atan2(t[i + 1, i], t[i, i])) for i in turned]
-        self._planes += [(i, j, math.pi) for i, j in zip(flipped[::2], flipped[1::2], strict=True)]
-
-    @classmethod
-    def random(cls, d: int, seed: int) -> Rotation:
-        """Uniform on the rotations of d dimensions.
-
-        Half of the orthogonal matrices are reflections; in them the last column changes its sign.
-        """
-        q = ortho_group.rvs(d, random_state=np.random.default_rng(seed))
-        if np.linalg.det(q) < 0:
-            q[:, -1] *= -1
-        return cls(q)
-
-    def power(self, alpha: float) -> np.ndarray:
-        """Q^alpha, float64, shape (d, d): orthogonal for every real alpha."""
-        turn = np.eye(len(self.q))
-        for i, j, angle in self._planes:
-            c, s = math.cos(alpha * angle), math.sin(alpha * angle)
-            turn[i, i] = turn[j, j] = c
-            turn[i, j], turn[j, i] = -s, s
-        return self._basis @ turn @ self._basis.T
+__all__ = ["Dissection", "dissect"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +92,10 @@ def dissect(
 
     Raises ValueError if shapes do not fit, a value is not finite or an argument is out of range.
 
-    >>> from affscore_book.similarity.concepts import generated_concepts
-    >>> concepts = generated_concepts(50)
-    >>> dissect(concepts.masks.float(), concepts, quantile=0.2).fraction        # units that know the masks
-    1.0
+    >>> images = torch.rand(50, 1, 8, 8, generator=torch.Generator().manual_seed(0)).mul(256).to(torch.uint8)
+    >>> dark = Concepts(images, images < 50, ("dark",), ("level",))
+    >>> dissect(255.0 - images, dark, quantile=0.1)                         # a unit that answers to dark pixels
+    Dissection(1 of 1 units interpretable)
     """
     features = torch.as_tensor(features)
     if features.ndim != 4 or len(features) != len(concepts) or 0 in features.shape:
@@ -196,63 +135,3 @@ def _sized(maps: Tensor, size: torch.Size) -> Tensor:
     if maps.shape[-2:] == size:
         return maps
     return functional.interpolate(maps, size=size, mode="bilinear", align_corners=False)
-
-
-def dissect_rotated(
-    features: Tensor, concepts: Concepts, rotation: Rotation, alpha: float, **options: Any
-) -> Dissection:
-    """:func:`dissect` of the units of ``rotation.power(alpha)`` times the channels, with its ``options``.
-
-    >>> from affscore_book.similarity.concepts import generated_concepts
-    >>> concepts = generated_concepts(50)
-    >>> quarter = Rotation([[0.0, -1.0], [1.0, 0.0]])
-    >>> maps = concepts.masks[:, [2, 9]].float()                                 # (50, 2, 32, 32)
-    >>> dissect_rotated(maps, concepts, quarter, 0.0, quantile=0.2).labels
-    ['blue', 'diagonals']
-    >>> dissect_rotated(maps, concepts, quarter, -1.0, quantile=0.2).labels[0]   # the first is the second now
-    'diagonals'
-    """
-    q = torch.from_numpy(rotation.power(alpha)).to(features)
-    return dissect(torch.einsum("ij,njhw->nihw", q, features), concepts, **options)
-
-
-def rotation_curve(
-    features: Tensor,
-    concepts: Concepts,
-    alphas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-    *,
-    draws: int = 5,
-    shuffled: bool = False,
-    **options: Any,
-) -> np.ndarray:
-    """The fraction of interpretable units after rotating them by Q^alpha (Figure 3 of the paper).
-
-    Parameters
-    ----------
-    features
-        As in :func:`dissect`.
-    alphas
-        Powers; 0 is the basis of single units.
-    draws
-        Number of random rotations, the same in every call.
-    shuffled
-        Give the images the masks of others: what is left is found by chance.
-    options
-        ``quantile``, ``threshold`` and ``top_of`` of :func:`dissect`.
-
-    Returns
-    -------
-    float64 array of shape (draws, len(alphas)).
-    """
-    if shuffled:
-        order = torch.from_numpy(np.random.default_rng(0).permutation(len(concepts)))
-        concepts = Concepts(concepts.images, concepts.masks[order], concepts.names, concepts.categories)
-    result = np.zeros((draws, len(alphas)))
-    for draw in range(draws):
-        rotation = Rotation.random(features.shape[1], draw)
-        for at, alpha in enumerate(alphas):
-            if alpha == 0 and draw:  # the basis of single units is the same in every draw
-                result[draw, at] = result[0, at]
-                continue
-            result[draw, at] = dissect_rotated(features, concepts, rotation, alpha, **options).fraction
-    return result

@@ -27,7 +27,7 @@ from affscore.arguments import check_choice, whole_number
 from affscore_book.similarity.channels import checked, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
-__all__ = ["KERNELS", "centred_gram", "cka", "cka_map", "gram", "keeps_max"]
+__all__ = ["KERNELS", "centred_gram", "cka", "cka_map", "gram"]
 
 KERNELS = ("linear", "max", "laplace")
 
@@ -233,18 +233,3 @@ def cka_map(grams_x: Sequence[Any], grams_y: Sequence[Any]) -> np.ndarray:
         _varying(name, square, square_sum(matrix))
     norms = np.sqrt(products.diagonal())
     return (products / np.outer(norms, norms))[: len(grams_x), len(grams_x) :]
-
-
-def keeps_max(a: Any) -> bool:
-    """Lemma E.46: does ``max(A x * A y) = max(x * y)`` hold for a matrix (d, d), at 500 pairs of normal vectors?
-
-    It does for permutations with signs, and for nothing else. So the max kernel of features that were not normalised
-    tells scalings apart, and does not see signs, although turning a sign is no symmetry of ReLU.
-
-    >>> keeps_max([[0.0, -1.0], [1.0, 0.0]]), keeps_max([[2.0, 0.0], [0.0, 1.0]]), keeps_max([[0.6, -0.8], [0.8, 0.6]])
-    (True, False, False)
-    """
-    a = torch.as_tensor(a, dtype=torch.float64)
-    x, y = torch.randn(2, 500, len(a), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    before, after = ((left * right).amax(1) for left, right in ((x, y), (x @ a.T, y @ a.T)))
-    return bool(torch.allclose(after, before, rtol=1e-9, atol=1e-9))

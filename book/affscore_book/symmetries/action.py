@@ -187,8 +187,8 @@ def mix_channels(network: nn.Module, layer: str, matrix: Tensor) -> nn.Sequentia
     Parameters
     ----------
     network
-        As in :func:`hidden_layers`, without batch norm before this activation (``norms.fold_norm`` absorbs it). It is
-        not changed.
+        As in :func:`hidden_layers`, without batch norm before this activation
+        (:func:`affscore_study.symmetries.norms.fold_norm` absorbs it). It is not changed.
     layer
         Name of a hidden activation.
     matrix

@@ -10,16 +10,7 @@ from torch import Tensor
 from affscore_book.kit.style import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
 from affscore_book.symmetries.rotations import Rotations
 
-__all__ = [
-    "plot_block",
-    "plot_gelu",
-    "plot_left_over",
-    "plot_prelu",
-    "plot_rays",
-    "plot_residual",
-    "plot_rotations",
-    "plot_sides",
-]
+__all__ = ["plot_block", "plot_left_over", "plot_prelu", "plot_rays", "plot_residual", "plot_rotations", "plot_sides"]
 
 
 @styled
@@ -101,17 +92,6 @@ def plot_block() -> None:
     panel.text(4.3, 1.55, "x goes round: the shortcut", ha="center", va="bottom", fontsize=14, color=BLUE)
     panel.text(4.0, -0.65, "inside", ha="center", va="top", fontsize=14, color=VERMILION)
     panel.text(11.7, 0, "next\nblock", ha="left", va="center", fontsize=14, color=BLUE)
-
-
-@styled
-def plot_gelu(factors: Sequence[float], gaps: Sequence[float], slope: float) -> None:
-    """Figure 17 (b): the distance of GELU from homogeneity over lambda, with its asymptote."""
-    _, (panel,) = panels(1, 1, height=4)
-    panel.plot(factors, gaps, color=BLUE, label="GELU, closed form")
-    panel.plot(factors, slope * np.asarray(factors), "--", color=VERMILION, label="asymptotic slope")
-    panel.plot(1, 0, "o", color=INK, markersize=9, label="λ = 1: the only symmetry")
-    panel.set(xlabel="λ", ylabel="root mean square gap")
-    panel.legend()
 
 
 @styled

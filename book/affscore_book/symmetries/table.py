@@ -1,4 +1,4 @@
-"""Table 1: the intertwiner group of every activation of the catalogue, and how well a matrix passes through one.
+"""Table 1: the intertwiner group of every activation of the catalogue.
 
 :func:`intertwiner` gives the group of a name, of a module of ``torch.nn`` by its parameters, or of any function.
 
@@ -7,17 +7,14 @@ Source: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, Table 1 and appendix E.2,
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from affscore_book.activations.catalogue import CATALOGUE, ActivationFunction, Function, lookup
-from affscore_book.kit.checking import square_matrix
 from affscore_book.symmetries.detector import find_intertwiner
 from affscore_book.symmetries.groups import GeneralLinear, Intertwiner, Monomial, PReLUGroup
 
-__all__ = ["defect", "intertwiner", "passing"]
+__all__ = ["intertwiner"]
 
 # What is not listed has permutations only.
 TABLE: dict[str, Intertwiner] = {
@@ -88,54 +85,3 @@ def intertwiner(activation: str | ActivationFunction | nn.Module | Function) -> 
     if finding.group is None:
         raise ValueError(f"activation is {row.title}, and its group cannot be told from its values: {finding.reason}")
     return finding.group
-
-
-def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, *, reach: float = 1e3) -> float:
-    """How far sigma(a x) is from b sigma(x) at worst, relative to the terms in it: 0 for equal, at most 1.
-
-    Parameters
-    ----------
-    function
-        Name, activation or function of a float64 tensor.
-    a, b
-        (n, n) float64 matrices.
-    reach
-        Coordinates of the 1000 x have random signs and magnitudes between 1e-4 and this, uniform in the logarithm.
-
-    Returns
-    -------
-    The largest abs(sigma(a x) - b sigma(x)) / (abs(sigma(a x)) + abs(b) abs(sigma(x))), taken entry by entry.
-
-    Raises
-    ------
-    ValueError
-        If ``a`` or ``b`` is not square, or ``reach`` is not above 1e-4.
-
-    >>> a = torch.diag(torch.tensor([2.0, 3.0], dtype=torch.float64))
-    >>> defect("relu6", a, a, reach=1.0), round(defect("relu6", a, a, reach=100.0), 1)
-    (0.0, 0.5)
-    """
-    a, b = square_matrix("a", a), square_matrix("b", b)
-    if not 1e-4 < reach < math.inf:
-        raise ValueError(f"reach is {reach}; it should be finite and above 1e-4.")
-    row = lookup(function)
-    generator = torch.Generator().manual_seed(0)
-    shape = (len(a), 1000)
-    size = torch.rand(shape, generator=generator, dtype=torch.float64) * math.log(reach / 1e-4) + math.log(1e-4)
-    x = size.exp() * (2.0 * torch.randint(0, 2, shape, generator=generator).double() - 1)
-    image, value = row(a @ x), row(x)
-    scale = image.abs() + b.abs() @ value.abs()
-    gap = (image - b @ value).abs()
-    return float(torch.where(gap == 0, 0.0, gap / scale).max())
-
-
-def passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
-    """How many of 10 random elements A of a group pass through a function and come out as the group's phi(A).
-
-    An element (4, 4) passes if its :func:`defect` is at most 1e-10.
-
-    >>> passing("tanh", intertwiner("tanh")), passing("tanh", intertwiner("relu"))
-    (10, 0)
-    """
-    elements = [group.sample(4, seed) for seed in range(10)]
-    return sum(defect(function, a, group.phi(a)) <= 1e-10 for a in elements)

@@ -6,7 +6,6 @@ twin on the same inputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from affscore.companions import linear_twin
 from affscore.score import affinity_score
 
-__all__ = ["Reading", "layer_inputs", "reading", "relu_reading", "relu_scores"]
+__all__ = ["Reading", "layer_inputs", "reading", "relu_reading"]
 
 Array = NDArray[np.float64]
 
@@ -68,9 +67,3 @@ def relu_reading(n: int, d: int, *, stretched: bool, seed: int = 0) -> Reading:
     """The reading of ReLU on :func:`layer_inputs`."""
     x = layer_inputs(n, d, seed=2 * seed, stretched=stretched)
     return reading(x, np.maximum(x, 0))
-
-
-def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
-    """Scores of ReLU with shrinkage on round :func:`layer_inputs` of shape (n, d), for each d."""
-    inputs = (layer_inputs(n, d, centred=centred) for d in dimensions)
-    return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]

@@ -2,138 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from PIL import Image
-from torch import Tensor, nn
-from torch.nn import functional
-from torchvision.transforms.functional import normalize
 
-from affscore import affinity_score
-from affscore.forward import evaluating
-from affscore.tracing import trace
-
-__all__ = ["FAULTS", "MONITORS", "TOUCHED", "alarm_distances", "faulty", "in_distances", "ranked_above", "readings",
-           "sensitivity", "threshold", "with_noise"]  # fmt: skip
+__all__ = ["MONITORS", "TOUCHED", "sensitivity", "threshold"]
 
 #: Share of the images of a batch that the fault touches: the strength, the same for every kind of fault.
 TOUCHED = (0.125, 0.5, 1.0)
-#: The monitors, and the reading of :func:`readings` that each compares with stored ones.
+#: The monitors, and the reading of :func:`affscore_study.uses.alarm.readings` that each compares with stored ones.
 MONITORS = ("score", "means of calls", "channel means of calls", "batch norm", "input", "confidence")
-Standardise = Callable[[Tensor], Tensor]
-
-
-def _jpeg(images: Tensor, quality: int) -> Tensor:
-    found = []
-    for image in images:
-        file = io.BytesIO()
-        Image.fromarray(image[0].numpy()).save(file, "JPEG", quality=quality)
-        found.append(torch.from_numpy(np.array(Image.open(file))))
-    return torch.stack(found)[:, None]
-
-
-def _coarse(images: Tensor) -> Tensor:
-    small = functional.interpolate(images.float(), size=12, mode="bilinear", antialias=True)
-    return functional.interpolate(small, size=images.shape[-1], mode="bilinear").round().to(torch.uint8)
-
-
-def with_noise(images: Tensor, deviation: float) -> Tensor:
-    """uint8 images with normal noise, the same at each call; its standard deviation is a share of the range 0 to 255.
-
-    >>> with_noise(torch.full((1, 1, 1, 1), 7, dtype=torch.uint8), 0.0)
-    tensor([[[[7]]]], dtype=torch.uint8)
-    """
-    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0)) * deviation * 255
-    return (images.float() + noise).clamp(0, 255).to(torch.uint8)
-
-
-def _unit(images: Tensor) -> Tensor:
-    return (images.float() / 255).expand(-1, 3, -1, -1)
-
-
-#: By name, what goes wrong: of uint8 images (n, 1, H, W) and the network's own standardisation, what the network gets.
-FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
-    "inverted": lambda images, standardise: standardise(255 - images),
-    "0 to 1, not standardised": lambda images, standardise: _unit(images),
-    "0 to 255": lambda images, standardise: images.float().expand(-1, 3, -1, -1),
-    "ImageNet's mean and deviation": lambda images, standardise: normalize(
-        _unit(images), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    ),
-    "upside down": lambda images, standardise: standardise(images.flip(2)),
-    "on its side": lambda images, standardise: standardise(images.transpose(2, 3)),
-    "enlarged from 12 pixels": lambda images, standardise: standardise(_coarse(images)),
-    "JPEG, quality 5": lambda images, standardise: standardise(_jpeg(images, 5)),
-    "noise of .1": lambda images, standardise: standardise(with_noise(images, 0.1)),
-    "6 pixels too far right": lambda images, standardise: standardise(images.roll(6, dims=3)),
-}
-
-
-def faulty(name: str, share: float, images: Tensor, standardise: Standardise) -> Tensor:
-    """A batch of which the first ``share`` of the images goes wrong, as the network gets it, float32 (n, 3, H, W)."""
-    touched = round(share * len(images))
-    return torch.cat([FAULTS[name](images[:touched], standardise), standardise(images[touched:])])
-
-
-@torch.no_grad()
-def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
-    """What the monitors read of one batch, (n, channels, H, W) as the network gets it.
-
-    ``"score"`` one score a call (spatial pool, gates left out); ``"means of calls"`` mean and deviation of each call's
-    input; ``"channel means of calls"`` its mean in each channel; ``"batch norm"`` for each norm the mean over channels
-    of how many of the stored deviations the batch's mean is away; ``"input"`` mean and deviation of each channel of the
-    input; ``"confidence"`` the mean of the largest probability.
-    """
-    norms: list[float] = []
-
-    def compare(module: nn.Module, given: tuple[Any, ...]) -> None:
-        mean = given[0].mean((0, 2, 3))
-        assert isinstance(module, nn.BatchNorm2d) and module.running_mean is not None
-        assert module.running_var is not None
-        norms.append(float(((mean - module.running_mean) / (module.running_var + module.eps).sqrt()).abs().mean()))
-
-    hooks = [m.register_forward_pre_hook(compare) for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
-    try:
-        with evaluating(network), trace(network, batch=len(inputs)) as found:
-            logits = network(inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    seen = [each for each in found.observations if not each.call.gate]
-    scores = [affinity_score(each.before.double(), each.after.double()).item() for each in seen]
-    return {
-        "score": scores,
-        "means of calls": [float(v) for each in seen for v in (each.before.mean(), each.before.std())],
-        "channel means of calls": [float(v) for each in seen for v in each.before.mean(0)],
-        "batch norm": norms,
-        "input": [float(v) for v in (*inputs.mean((0, 2, 3)), *inputs.std((0, 2, 3)))],
-        "confidence": [float(torch.softmax(logits, 1).amax(1).mean())],
-        "answers": logits.argmax(1).tolist(),
-    }
-
-
-def alarm_distances(
-    batches: Sequence[Mapping[str, Any]], reference: Sequence[Mapping[str, Any]], monitor: str
-) -> np.ndarray:
-    """How far each batch's readings lie from stored ones, (batches,).
-
-    The mean over the readings of |z|, with mean and standard deviation of each over the reference batches; readings
-    that do not vary there, and NaN of dead calls, are left out. NaN where nothing is left.
-
-    >>> reference = [{"input": [0.0, 1.0]}, {"input": [2.0, 1.0]}]
-    >>> alarm_distances([{"input": [4.0, 5.0]}], reference, "input").round(2)
-    array([2.12])
-    """
-    stored, new = (np.array([each[monitor] for each in some], dtype=np.float64) for some in (reference, batches))
-    kept = np.isfinite(stored).all(axis=0) & (stored.std(axis=0) > 1e-12)
-    if not kept.any():
-        return np.full(len(new), math.nan)
-    z = (new[:, kept] - stored[:, kept].mean(axis=0)) / stored[:, kept].std(axis=0, ddof=1)
-    return np.where(np.isnan(z), 0.0, np.abs(z)).mean(axis=1)
 
 
 def threshold(clean: np.ndarray) -> float:
@@ -146,32 +26,11 @@ def threshold(clean: np.ndarray) -> float:
     return float(np.sort(clean)[-(len(clean) // 100)])
 
 
-def in_distances(record: Mapping[str, Any], monitors: Sequence[str] = MONITORS) -> dict[str, Any]:
-    """A record of :func:`readings` with, in their place, each batch's distance from the reference, which goes.
-
-    NaN stands where a network has nothing that the monitor reads. The readings of one network are up to 7 MB, its
-    distances 30 kB.
-
-    >>> known, far = [{name: [0.0] for name in MONITORS}, {name: [2.0] for name in MONITORS}], {"fault": "far"}
-    >>> far |= {name: [1.0] for name in MONITORS}
-    >>> in_distances({"reference": known, "clean": known, "faulty": [far]})["faulty"][0]["input"]
-    0.0
-    """
-    found = {key: value for key, value in record.items() if key != "reference"}
-    for part in ("clean", "faulty"):
-        by_monitor = {name: alarm_distances(record[part], record["reference"], name) for name in monitors}
-        found[part] = [
-            {key: value for key, value in batch.items() if key not in monitors}
-            | {name: float(distances[at]) for name, distances in by_monitor.items()}
-            for at, batch in enumerate(record[part])
-        ]
-    return found
-
-
 def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = None, share: float | None = None) -> float:
     """Share of the faulty batches of one network that raise the alarm, of one kind or strength where it is named.
 
-    ``stored`` is what :func:`in_distances` gives; NaN where the network has nothing that the monitor reads.
+    ``stored`` is what :func:`affscore_study.uses.alarm.in_distances` gives; NaN where the network has
+    nothing that the monitor reads.
     """
     clean = np.array([each[monitor] for each in stored["clean"]])
     if np.isnan(clean).any():
@@ -179,19 +38,3 @@ def sensitivity(stored: Mapping[str, Any], monitor: str, fault: str | None = Non
     some = [each[monitor] for each in stored["faulty"]
             if fault in (None, each["fault"]) and share in (None, each["share"])]  # fmt: skip
     return float((np.array(some) > threshold(clean)).mean())
-
-
-def ranked_above(stored: Mapping[str, Any], monitor: str) -> float:
-    """Share of the pairs of a faulty and a clean batch in which the faulty one is farther away; equal ones count half.
-
-    The area under the curve of all bars, so no single bar decides. ``stored`` and NaN as in :func:`sensitivity`.
-
-    >>> some = {"clean": [{"input": 1.0}, {"input": 2.0}], "faulty": [{"input": 3.0}, {"input": 1.5}]}
-    >>> ranked_above(some, "input")
-    0.75
-    """
-    clean, wrong = (np.array([each[monitor] for each in stored[part]]) for part in ("clean", "faulty"))
-    if np.isnan(clean).any():
-        return math.nan
-    gaps = wrong[:, None] - clean
-    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())

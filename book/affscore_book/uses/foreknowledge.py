@@ -1,25 +1,18 @@
-"""Which measure of a call knows the cost of making it affine? Rank correlations within networks (experiment E1)."""
+"""What is to know the cost of making a call affine, and what else may know it (experiment E1).
+
+:mod:`affscore_study.uses.correlations` compares them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-from scipy.stats import rankdata
-
-from affscore_book.kit.statistics import Interval, leaving_out
-
-__all__ = [
-    "CONTROLS", "RIVALS", "TINY", "UNEXPLAINED", "agreement", "correlation", "difference", "in_each_family", "log_cost",
-    "permuted", "unshared",
-]  # fmt: skip
+__all__ = ["CONTROLS", "RIVALS"]
 
 Call = Mapping[str, Any]
 Measure = Callable[[Call], float]
-#: Of each network: ranks of a measure and of the outcome, (calls,), and of what is given, (calls, columns).
-Ranked = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 #: What is to know the cost beforehand, each the larger the less linear the call is.
 RIVALS: dict[str, Measure] = {
     "1 − score": lambda call: 1 - call["score"],
@@ -37,149 +30,3 @@ CONTROLS: dict[str, Measure] = {
     "log positions": lambda call: math.log(call["positions"]),
     "variance share": lambda call: call["variance_share"],
 }
-UNEXPLAINED = {"1 − paired R²": RIVALS["1 − paired R²"]}
-#: Added to the divergence before the logarithm, so that calls that cost nothing do not differ by rounding.
-TINY = 1e-4
-
-
-def log_cost(call: Call) -> float:
-    """The outcome: log10(KL + 1e-4) between the logits before and after."""
-    return math.log10(call["kl"] + TINY)
-
-
-def _ranks(calls: Sequence[Call], of: Measure) -> np.ndarray:
-    """Ranks of the calls of one network, between −1/2 and 1/2 with mean 0; equal values share theirs."""
-    ranks = rankdata([of(call) for call in calls]) / len(calls)
-    return ranks - ranks.mean()
-
-
-def _given(calls: Sequence[Call], given: Mapping[str, Measure]) -> np.ndarray:
-    columns = [_ranks(calls, of) for of in given.values()]
-    if "position" in given:
-        columns.append(_ranks(calls, given["position"]) ** 2)
-    table = np.array(columns).reshape(len(columns), len(calls)).T
-    return table - table.mean(axis=0)
-
-
-def _ranked(
-    networks: Sequence[Sequence[Call]], measure: Measure, given: Mapping[str, Measure], outcome: Measure = log_cost
-) -> Ranked:
-    return [(_ranks(calls, measure), _ranks(calls, outcome), _given(calls, given)) for calls in networks]
-
-
-def _weights(ranked: Ranked, families: Sequence[str] | np.ndarray) -> np.ndarray:
-    """A weight for each call, such that each family has the same in all."""
-    kinds, lengths = np.asarray(families), np.array([len(x) for x, *_ in ranked])
-    total = {name: lengths[kinds == name].sum() for name in np.unique(kinds)}
-    return np.repeat([1 / total[name] for name in kinds], lengths)
-
-
-def _left(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Columns less their least-squares fit by others."""
-    return values - others @ np.linalg.lstsq(others, values, rcond=None)[0] if others.shape[1] else values
-
-
-def _partial(ranked: Ranked, families: Sequence[str] | np.ndarray) -> float:
-    """Correlation of measure and outcome, each less its fit by what is given, over all calls together."""
-    root = np.sqrt(_weights(ranked, families))[:, None]
-    x, y, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
-    both = _left(np.column_stack([x, y]) * root, others * root)
-    norms = np.linalg.norm(both, axis=0)
-    return float(both[:, 0] @ both[:, 1] / norms.prod()) if norms.min() > 1e-9 else math.nan
-
-
-def _of_kept(ranked: Ranked, families: Sequence[str], kept: np.ndarray) -> float:
-    return _partial([ranked[i] for i in kept], np.asarray(families)[kept])
-
-
-def correlation(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    measure: Measure,
-    given: Mapping[str, Measure] | None = None,
-    outcome: Measure = log_cost,
-) -> Interval:
-    """Partial rank correlation of a measure with the cost, within networks; families left out one at a time.
-
-    Ranks are taken within each network and centred there, so that networks are never compared with each other. All
-    calls then enter one correlation in which every family has the same weight; what is ``given`` is fitted by least
-    squares, with the position's square beside the position, and taken out of both.
-
-    >>> calls = [{"kl": cost, "score": 1 - cost} for cost in (0.1, 0.3, 0.2)]
-    >>> round(correlation([calls] * 3, ["a", "b", "c"], RIVALS["1 − score"]).mean, 6)
-    1.0
-    """
-    ranked = _ranked(networks, measure, given or {}, outcome)
-    return leaving_out(lambda kept: _of_kept(ranked, families, kept), len(networks), families)
-
-
-def difference(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    measures: tuple[Measure, Measure],
-    given: Mapping[str, Measure] | None = None,
-) -> Interval:
-    """:func:`correlation` of the first measure − that of the second, families left out one at a time.
-
-    Two measures that know the cost equally well are apart by about 0 with a narrow interval; two wide intervals that
-    overlap would not show it.
-
-    >>> calls = [{"kl": cost, "score": 1 - cost, "r2": cost} for cost in (0.1, 0.3, 0.2)]
-    >>> one, other = RIVALS["1 − score"], RIVALS["1 − paired R²"]
-    >>> round(difference([calls] * 3, ["a", "b", "c"], (one, other)).mean, 6)
-    2.0
-    """
-    one, other = (_ranked(networks, measure, given or {}) for measure in measures)
-
-    def of(kept: np.ndarray) -> float:
-        return _of_kept(one, families, kept) - _of_kept(other, families, kept)
-
-    return leaving_out(of, len(networks), families)
-
-
-def agreement(networks: Sequence[Sequence[Call]], families: Sequence[str], one: Measure, other: Measure) -> Interval:
-    """Rank correlation of two measures within networks: do they put the calls into one order? Families left out."""
-    return correlation(networks, families, one, outcome=other)
-
-
-def unshared(
-    networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure]
-) -> float:
-    """Share of the variance of a measure's ranks that is left once ``given`` is fitted: what a partial correlation
-    has to work with. Near 0, it can hardly find anything."""
-    ranked = _ranked(networks, measure, given)
-    root = np.sqrt(_weights(ranked, families))
-    x, _, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
-    left = _left(x * root, others * root[:, None])
-    return float(left @ left / np.square(x * root).sum())
-
-
-def in_each_family(
-    networks: Sequence[Sequence[Call]],
-    families: Sequence[str],
-    measure: Measure,
-    given: Mapping[str, Measure] | None = None,
-) -> dict[str, float]:
-    """:func:`correlation` in each family by itself, with slopes of its own for what is ``given``; names in order.
-
-    NaN where fewer than three degrees of freedom are left of its calls.
-    """
-    found = {}
-    for kind in sorted(set(families)):
-        some = [calls for calls, family in zip(networks, families, strict=True) if family == kind]
-        others = np.concatenate([_given(calls, given or {}) for calls in some])
-        fitted = int(np.linalg.matrix_rank(others)) if others.shape[1] else 0
-        enough = len(others) - len(some) - fitted >= 3
-        found[kind] = correlation(some, [kind] * len(some), measure, given).mean if enough else math.nan
-    return found
-
-
-def permuted(
-    networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure],
-    draws: int = 1000,
-) -> np.ndarray:  # fmt: skip
-    """What :func:`correlation` gives when the measure is shuffled within each network, (draws,): its null."""
-    generator, ranked = np.random.default_rng(0), _ranked(networks, measure, given)
-    return np.array([
-        _partial([(generator.permutation(x), y, others) for x, y, others in ranked], families) for _ in range(draws)
-    ])  # fmt: skip

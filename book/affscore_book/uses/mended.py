@@ -5,13 +5,12 @@ Their rules stand in ``affscore_study.uses.mending``; ``book/data/uses/mend.py``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from affscore_book.kit.stored import read_results
 
-__all__ = ["MENDED", "QUARTERS", "Mended", "ended_quarters", "load_measures", "load_mended"]
+__all__ = ["MENDED", "Mended", "load_measures", "load_mended"]
 
 #: By name, the family; the order in which the networks take turns.
 MENDED = {
@@ -28,8 +27,6 @@ MENDED = {
 #: By the network's name: its measures (``"calls"``) and its runs (``"control"`` and ``"quarters"``).
 Mended = dict[str, dict[str, Any]]
 
-#: Random quarters of each network.
-QUARTERS = 30
 SCRIPT = "book/data/uses/mend.py"
 
 
@@ -50,8 +47,3 @@ def load_mended(folder: str | Path) -> Mended:
         runs = read_results(file, dict, SCRIPT) if file.exists() else {"control": [], "quarters": []}
         found[name] = record | runs
     return found
-
-
-def ended_quarters(network: Mapping[str, Any], first: int = QUARTERS) -> list[Mapping[str, Any]]:
-    """A network's first quarters but those whose training failed."""
-    return [run for run in network["quarters"][:first] if "failed" not in run]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +11,7 @@ from affscore_book.kit.stored import read_results
 from affscore_book.uses.alarm import MONITORS
 from affscore_book.uses.networks import ALARMED, NETWORKS
 
-__all__ = [
-    "LARGE", "POPULATIONS", "StoredCosts", "load_alarms", "load_costs", "load_path", "load_token_alarms", "rules_of",
-    "trained_to_lines",
-]  # fmt: skip
+__all__ = ["StoredCosts", "load_alarms", "load_costs", "load_path", "load_token_alarms"]
 
 SCRIPT = "book/data/uses/make.py"
 #: What every call needs to take part.
@@ -41,30 +38,6 @@ class StoredCosts(NamedTuple):
         names, families = [self.names[i] for i in some], [self.families[i] for i in some]
         calls, records = [self.calls[i] for i in some], [self.records[i] for i in some]
         return StoredCosts(names, families, calls, self.left_out, records)
-
-
-#: Families of networks that do not classify small images.
-LARGE = ("efficientnet", "gpt")
-
-
-def trained_to_lines(name: str, family: str) -> bool:
-    """Whether another chapter had already trained some channels of the network to be lines.
-
-    >>> trained_to_lines("mlp_late_0.01", "perceptron"), trained_to_lines("plain20_0", "plain")
-    (True, False)
-    """
-    return "_late_" in name
-
-
-#: Which networks of E1 and E2 count, in words.
-POPULATIONS: dict[str, Callable[[str, str], bool]] = {
-    "all": lambda name, family: True,
-    "not trained to lines": lambda name, family: not trained_to_lines(name, family),
-    "of small images": lambda name, family: family not in LARGE,
-    "of small images, not trained to lines": lambda name, family: (
-        family not in LARGE and not trained_to_lines(name, family)
-    ),
-}
 
 
 def load_costs(folder: str | Path) -> StoredCosts:
@@ -121,17 +94,3 @@ def load_path(folder: str | Path) -> dict[str, Any]:
     if not files:
         raise FileNotFoundError(f"folder: {folder} has no path; {SCRIPT} writes it.")
     return read_results(files[0], dict, SCRIPT)
-
-
-def rules_of(records: Sequence[Mapping[str, Any]]) -> str:
-    """The commit of the rules that all these results name.
-
-    Raises
-    ------
-    ValueError
-        If they name several.
-    """
-    commits = {record["rules"] for record in records}
-    if len(commits) != 1:
-        raise ValueError(f"records name {len(commits)} commits of the rules: {', '.join(sorted(commits))}.")
-    return str(commits.pop())

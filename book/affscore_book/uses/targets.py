@@ -19,24 +19,17 @@ from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
 
 __all__ = [
-    "AIMED", "COMPARED_TARGETS", "LEAK", "LIMIT", "OUTCOMES", "POINT", "STRENGTH", "TARGETS", "TARGET_SEEDS", "Aim",
-    "Runs", "accuracy_spread", "all_aims", "counts", "load_targets", "main_slopes", "slope_over_targets",
+    "COMPARED_TARGETS", "LIMIT", "OUTCOMES", "POINT", "TARGETS", "TARGET_SEEDS", "Aim", "Runs", "accuracy_spread",
+    "all_aims", "counts", "load_targets", "main_slopes", "slope_over_targets",
 ]  # fmt: skip
 
-#: Of the decade: a plain stack of convolutions, and a residual network with norm.
-AIMED = ("vgg11", "resnet18")
 TARGETS = (0.6, 0.7, 0.8, 0.9)
 COMPARED_TARGETS = (0.7, 0.8)
 TARGET_SEEDS = 5
-#: Of the penalty, by the parameters that feel it (:data:`affscore_study.uses.penalty.WAYS`).
-STRENGTH = {"all": 30.0, "shifts": 1000.0, "slopes": 30.0}
-#: The slope of the control.
-LEAK = 0.25
 LIMIT = 0.02
 #: Percentage points of accuracy that would matter.
 POINT = 1.0
-LEVEL = 1 - 0.05 / len(TARGETS)
-SCRIPT, RATES = "book/data/uses/targets.py", "book/data/decade/rates.py"
+SCRIPT = "book/data/uses/targets.py"
 
 
 class Aim(NamedTuple):

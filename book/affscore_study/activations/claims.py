@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from affscore_book.activations.laws import polynomial_score, score_curve
-from affscore_book.activations.sweeps import FIGURE_8, Sweep, pooled_score, sample_score
+from affscore.arguments import whole_number
+from affscore_book.activations.laws import score_curve
+from affscore_book.activations.sweeps import Sweep
 from affscore_book.kit.statistics import Interval
+from affscore_study.activations.samples import FIGURE_8, pooled_score, sample_score
 from affscore_study.kit.claims import ClaimTable
 from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
     "NOTEBOOK_INPUT", "NOTEBOOK_SCORES", "SLIDES_PLAIN", "SLIDES_POLYNOMIALS", "SLIDES_POOLED", "SLIDES_SHRUNK",
-    "others", "story",
+    "others", "polynomial_score", "story",
 ]  # fmt: skip
 
 #: Scores on the slides: x^k; the plateau of the plot of pooling; the right ends of the two plots of shrinkage.
@@ -156,3 +159,23 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
     }  # fmt: skip
     rows = [row for table, measured in found.items() for row in judged("activations", table, measured)]
     return ClaimTable(rows, digits=4)
+
+
+def polynomial_score(degree: int) -> float:
+    """The affinity score of x^k for x uniform on (-1, 1): 1 - sqrt(1 - r) with r = sqrt(3 (2k + 1)) / (k + 2).
+
+    The same formula holds for odd k, where x^k rises, and for even k, where only the sorted values count
+    (the paper's Figure 2C).
+
+    Raises
+    ------
+    ValueError
+        If ``degree`` is not a whole number of at least 1.
+
+    >>> [round(polynomial_score(k), 2) for k in (1, 3, 5, 7, 11, 41)]
+    [1.0, 0.71, 0.58, 0.5, 0.4, 0.2]
+    """
+    whole_number("degree", degree, 1)
+    # 1 - r^2 = (k - 1)^2 / (k + 2)^2 exactly.
+    r = math.sqrt(3 * (2 * degree + 1)) / (degree + 2)
+    return 1 - (degree - 1) / (degree + 2) / math.sqrt(1 + r)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.score import affinity_score, wasserstein2
-from affscore_book.theory.measures import covariance, fixed_image, form_two, law, random_psd, root
+from affscore_book.theory.measures import covariance, fixed_image, random_psd, root
+from affscore_study.theory.trials import form_two, law
 
 __all__ = [
     "gelbrich_gap", "gelbrich_pairs", "independent_laws", "independent_scores", "normal_distance",

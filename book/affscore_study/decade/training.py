@@ -20,8 +20,9 @@ from torch.nn import functional
 
 from affscore_book.decade.training import RECIPE, Recipe
 from affscore_book.kit.batch_norm import set_batch_norm
-from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
-from affscore_book.kit.training import ImageData, accuracy, augment
+from affscore_book.kit.training import ImageData, accuracy
+from affscore_study.kit.run_files import read_checkpoint, write_checkpoint
+from affscore_study.kit.training import augment
 
 __all__ = ["CANDIDATES", "SNAPSHOTS", "fit_recipe", "measure_norm", "snapshot_steps"]
 

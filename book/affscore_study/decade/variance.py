@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from affscore_book.decade.collection import END, START, Course, Decade, Trained
-from affscore_book.imagenet_signatures.explained import shares
 from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.explained import shares
 
 __all__ = ["PLACES", "known_at_start", "moved_half", "movers", "profile"]
 

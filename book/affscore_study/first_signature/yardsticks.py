@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from affscore.companions import linear_twin
 from affscore.score import affinity_score
-from affscore_book.first_signature.zigzag import pooled_calls
 from affscore_book.kit.statistics import leaving_out
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
+from affscore_study.first_signature.zigzag import pooled_calls
 
 __all__ = ["load_yardsticks", "measure_yardsticks", "yardsticks_table"]
 
@@ -28,7 +28,7 @@ def measure_yardsticks(
 ) -> dict[str, list[list[float]]]:
     """For each yardstick, a row for each pair: its first call, its second, that one moved, and the control.
 
-    Parameters are those of :func:`affscore_book.first_signature.zigzag.measure_blocks`.
+    Parameters are those of :func:`affscore_study.first_signature.zigzag.measure_blocks`.
     """
     found: dict[str, list[list[float]]] = {name: [] for name in YARDSTICKS}
     for _, calls in pooled_calls(model, pairs, parts):

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from affscore import affinity_score
 from affscore.companions import linear_twin
 from affscore.tracing import trace
-from affscore_book.imagenet_signatures.explained import group_gap
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.explained import group_gap
 
 __all__ = ["channel_control", "channel_gap", "channel_medians", "channel_scores", "channel_table"]
 

@@ -13,14 +13,15 @@ import numpy as np
 
 from affscore.signatures import Signature
 from affscore_book.decade.collection import Trained
-from affscore_book.imagenet_signatures.explained import family_gap, scores, shares
 from affscore_book.imagenet_signatures.finding import seeds
-from affscore_book.imagenet_signatures.trained import TRAINED, Pairs, climb, skip_gap, strongest_measure, widening
+from affscore_book.imagenet_signatures.trained import TRAINED
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import statistic
 from affscore_study.imagenet_signatures.channels import channel_gap
+from affscore_study.imagenet_signatures.explained import family_gap, scores, shares
 from affscore_study.imagenet_signatures.paper import MEASURES
+from affscore_study.imagenet_signatures.trained import Pairs, climb, skip_gap, strongest_measure, widening
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 
@@ -90,7 +91,7 @@ def own_claims(
     """Our own hypotheses: skips zigzag before training, training widens that, and the start tells more with skips.
 
     ``networks`` are torchvision's before training; ``pairs`` those of
-    :func:`affscore_book.imagenet_signatures.trained.widening_table`.
+    :func:`affscore_study.imagenet_signatures.trained.widening_table`.
     """
     told = {}
     for name in ("resnet20", "plain20"):

@@ -31,7 +31,8 @@ from affscore.zoo.models import DEFAULT_WEIGHTS
 from affscore.zoo.names import WEIGHTS
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.names import PAPER
-from affscore_book.kit.stored import read_results, rounded, store_results
+from affscore_book.kit.stored import read_results
+from affscore_study.kit.run_files import rounded, store_results
 
 __all__ = ["BATCH_SIZE", "MANIFEST", "SCHEMA", "Results", "install", "other_pool", "read_full"]
 

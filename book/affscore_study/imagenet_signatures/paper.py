@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.imagenet_signatures.greatest import least
 from affscore_book.imagenet_signatures.printed import HEADINGS, TABLE_2
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.tables import Table
+from affscore_study.imagenet_signatures.greatest import least
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 
@@ -79,7 +79,7 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], where: str)
     Ours is its lead: its mean correlation, with the paper's sign, minus the largest mean of the other measures in
     absolute value. The interval is over the architectures, or over the seeds where there is one architecture only; one
     network alone has none. It is made of Student's for the leads over each other measure
-    (:func:`affscore_book.imagenet_signatures.greatest.least`), since the nearest rival is known from the same numbers.
+    (:func:`affscore_study.imagenet_signatures.greatest.least`), since the nearest rival is known from the same numbers.
 
     Parameters
     ----------

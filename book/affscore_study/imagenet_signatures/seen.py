@@ -20,13 +20,14 @@ from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.printed import HEADINGS
-from affscore_book.imagenet_signatures.trained import climb, ends, gap, places
+from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.tables import Table
 from affscore_study.decade.modes import one_mode
 from affscore_study.imagenet_signatures.paper import (
     FAMILY_MEASURES,
     MEASURES,
 )
+from affscore_study.imagenet_signatures.trained import climb, ends, gap
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judge, judged, read_rules
 from affscore_study.suite.compare import companion_correlations
@@ -270,7 +271,7 @@ def trained_correlations(folder: str | os.PathLike[str]) -> Table:
     """:func:`affscore_study.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
 
     One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
-    networks are not independent: see :data:`TRAINED`.
+    networks are not independent: see :data:`affscore_book.imagenet_signatures.trained.TRAINED`.
     """
     by_data: dict[str, dict[str, Signature]] = {}
     for name, found in trained_networks(folder).items():

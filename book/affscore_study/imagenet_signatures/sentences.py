@@ -15,12 +15,11 @@ import numpy as np
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore_book.imagenet_signatures.explained import family_gap
 from affscore_book.imagenet_signatures.names import PAPER
-from affscore_book.imagenet_signatures.trained import climb, ends, gap, strongest_measure
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.statistics import Interval
+from affscore_study.imagenet_signatures.explained import family_gap
 from affscore_study.imagenet_signatures.full_results import Results
 from affscore_study.imagenet_signatures.paper import (
     BEGINNINGS,
@@ -30,6 +29,7 @@ from affscore_study.imagenet_signatures.paper import (
     table_1_claim,
     table_1_claims,
 )
+from affscore_study.imagenet_signatures.trained import climb, ends, gap, strongest_measure
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judge, judged, read_rules
 from affscore_study.suite.compare import (

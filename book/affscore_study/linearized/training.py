@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from affscore.arguments import check_choice
 from affscore.forward import evaluating
 from affscore_book.kit.features import features
-from affscore_book.kit.training import ImageData, Images, accuracy, fit
+from affscore_book.kit.training import ImageData, Images, accuracy
 from affscore_book.linearized.results import STARTS, TASKS
 from affscore_book.linearized.slopes import channel_prelus
 from affscore_book.relu_1d.exact import monotone_score
+from affscore_study.kit.training import fit
 
 __all__ = ["CYCLES", "freeze", "measure_channels", "prior", "task_data", "train"]
 

@@ -22,7 +22,7 @@ from affscore.arguments import check_choice
 from affscore_book.kit.tables import Table
 from affscore_book.stitching.merging import ALIGNMENTS, Averages
 from affscore_book.stitching.moments import hungarian
-from affscore_book.symmetries.norms import fold_norm
+from affscore_study.symmetries.norms import fold_norm
 
 __all__ = ["Dense", "aligned", "aligning", "average_table", "averaged", "dense", "repaired"]
 

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import myrtle
-from affscore_book.kit.training import ImageData, Images, fit
+from affscore_book.kit.training import ImageData, Images
 from affscore_book.stitching.moments import Moments, explained, least_squares
+from affscore_study.kit.training import fit
 
 __all__ = ["bottom_network", "explained_both_ways", "noise_features", "quarter_turns"]
 

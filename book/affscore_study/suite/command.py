@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 from affscore.cli.main import Parser, run_command
 from affscore.cli.options import add_measuring, device_of, settings_of
-from affscore_book.imagenet_signatures.names import SUITES
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_study.suite.processes import share
 
-__all__ = ["parser"]
+__all__ = ["SUITES", "parser"]
+
+#: Lists of networks by name. The weights of ``lites`` install with pip; those of ``paper`` are downloaded.
+SUITES: dict[str, tuple[str, ...]] = {
+    "paper": PAPER,
+    "lites": ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"),
+}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ one of them are refused.
 
 Scores are averaged over batches first. A call whose input or output never varied (a dead call) has no score and is
 left out. Sigmoid gates count, as in the paper.
+:func:`weights_kind` tells random weights from trained ones.
 """
 
 from __future__ import annotations
@@ -21,17 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from affscore.signatures import Signature, read_signature
-from affscore_book.kit.architectures import model_name, printable, weights_kind
+from affscore_book.kit.architectures import model_name, printable
 from affscore_study.suite.requests import is_finished, request_of
 
-__all__ = [
-    "Floats",
-    "Signatures",
-    "collect",
-    "conditions",
-    "load_signatures",
-    "names_of",
-]
+__all__ = ["Floats", "Signatures", "collect", "conditions", "load_signatures", "names_of", "weights_kind"]
 
 Signatures = Mapping[str, Signature]
 Floats = NDArray[np.float64]
@@ -119,3 +113,21 @@ def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dic
                 f"signatures differ in their {key}: {listed}. Their scores are not comparable; pick those of one {key}."
             )
     return dict(signatures)
+
+
+def weights_kind(signature: Signature) -> str:
+    """``"pretrained"``, ``"random"`` or ``"unknown"``, from the signature's provenance.
+
+    If there is an entry ``pretrained``, True or False, it decides; otherwise the ``kind`` that the loader recorded
+    decides. Weights from a file or without a record are unknown.
+
+    >>> about = {"weights": {"kind": "random", "weights": "seed 1"}}
+    >>> weights_kind(Signature([], [[]], batch_sizes=[9], provenance=about))
+    'random'
+    """
+    about = signature.provenance
+    if isinstance(stated := about.get("pretrained"), bool):
+        return "pretrained" if stated else "random"
+    weights = about.get("weights")
+    kind = (weights if isinstance(weights, Mapping) else about).get("kind")
+    return kind if kind in ("pretrained", "random") else "unknown"

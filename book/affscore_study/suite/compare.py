@@ -4,7 +4,7 @@ Every function takes signatures (:mod:`affscore_study.suite.comparable`); most r
 :class:`affscore_book.kit.tables.Table`. The audit of ``imagenet_signatures`` and the report use them.
 
 A dead call is left out of every statistic and counted in the column ``dead``. Random weights are never passed off as
-trained ones: every table of networks has a column ``weights`` (:func:`affscore_book.kit.architectures.weights_kind`).
+trained ones: every table of networks has a column ``weights`` (:func:`affscore_study.suite.comparable.weights_kind`).
 
 Reference: Bouniot et al., CVPR 2025, section 4 (Figures 5 and 6, Table 1) and Appendix E (Table 2).
 """
@@ -19,10 +19,10 @@ import numpy as np
 from scipy.stats import gaussian_kde
 
 from affscore.signatures import Signature
-from affscore_book.kit.architectures import FAMILIES, GROUPS, facts, weights_kind
+from affscore_book.kit.architectures import FAMILIES, GROUPS, facts
 from affscore_book.kit.sequences import sequence
 from affscore_book.kit.tables import Table
-from affscore_study.suite.comparable import Floats, Signatures, collect
+from affscore_study.suite.comparable import Floats, Signatures, collect, weights_kind
 
 __all__ = ["accuracy_correlations", "companion_correlations", "density_curves", "history", "statistics"]
 

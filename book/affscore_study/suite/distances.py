@@ -17,10 +17,9 @@ import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from affscore_book.kit.architectures import weights_kind
 from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.tables import Table
-from affscore_study.suite.comparable import Floats, Signatures, collect
+from affscore_study.suite.comparable import Floats, Signatures, collect, weights_kind
 
 __all__ = ["deviations", "distances", "matrix", "tree"]
 

@@ -16,10 +16,9 @@ from matplotlib.text import Text
 from scipy.cluster.hierarchy import dendrogram, leaves_list
 
 from affscore.signatures import Signature
-from affscore_book.kit.architectures import weights_kind
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, panels, styled
 from affscore_book.kit.tables import Table
-from affscore_study.suite.comparable import collect
+from affscore_study.suite.comparable import collect, weights_kind
 from affscore_study.suite.compare import density_curves
 from affscore_study.suite.distances import matrix, tree
 

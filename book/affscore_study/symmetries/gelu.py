@@ -9,12 +9,16 @@ Representations", NeurIPS 2022, appendix E.2.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["homogeneity_gap", "homogeneity_slope", "relative_gap"]
+from affscore_book.kit.style import BLUE, INK, VERMILION, panels, styled
+
+__all__ = ["homogeneity_gap", "homogeneity_slope", "plot_gelu", "relative_gap"]
 
 
 def homogeneity_slope() -> float:
@@ -71,3 +75,14 @@ def _moment(a: Tensor, b: Tensor) -> Tensor:
     p, q = 1 + a**2, 1 + b**2
     angle = torch.atan2(a * b, (1 + a**2 + b**2).sqrt())  # arcsin(r), without its cancellation near r = 1
     return 0.25 + (angle + a * b * (1 / p + 1 / q) / (1 + a**2 + b**2).sqrt()) / (2 * math.pi)
+
+
+@styled
+def plot_gelu(factors: Sequence[float], gaps: Sequence[float], slope: float) -> None:
+    """Figure 17 (b): the distance of GELU from homogeneity over lambda, with its asymptote."""
+    _, (panel,) = panels(1, 1, height=4)
+    panel.plot(factors, gaps, color=BLUE, label="GELU, closed form")
+    panel.plot(factors, slope * np.asarray(factors), "--", color=VERMILION, label="asymptotic slope")
+    panel.plot(1, 0, "o", color=INK, markersize=9, label="λ = 1: the only symmetry")
+    panel.set(xlabel="λ", ylabel="root mean square gap")
+    panel.legend()

@@ -13,17 +13,18 @@ from affscore_book.kit.networks import myrtle, resnet20
 from affscore_book.kit.tables import Table
 from affscore_book.similarity.kernels import cka
 from affscore_book.similarity.procrustes import procrustes
-from affscore_book.symmetries.lemmas import (
+from affscore_book.symmetries.table import intertwiner
+from affscore_study.kit.claims import Claim
+from affscore_study.kit.rules import Worded, judged
+from affscore_study.symmetries.lemmas import (
     aligned_draws,
+    defect,
     ignored_draws,
     least_eigenvalue,
     passes,
     slope_gap,
     unit_values,
 )
-from affscore_book.symmetries.table import defect, intertwiner
-from affscore_study.kit.claims import Claim
-from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["lemma_table", "similarity_claims", "size_claims", "wording_claims"]
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from affscore.forward import evaluating
-from affscore_book.kit.run_files import read_checkpoint, write_checkpoint
 from affscore_book.transformers.gpt import CONTEXT
+from affscore_study.kit.run_files import read_checkpoint, write_checkpoint
 
 __all__ = ["GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "GptRecipe", "bits_per_byte", "fit_gpt"]
 

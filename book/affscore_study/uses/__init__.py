@@ -57,5 +57,5 @@ Scaled down
 The machine is shared. Against the plan: 256 instead of 512 images for the lines, 500 instead of 2,000 for the cost,
 five random orders instead of ten, three strengths instead of five, the decade's first seed alone in E5, one Lite, no
 MiniLM (it has no logits). E4, whether the score *causes* anything, came later and has its rules in
-:mod:`affscore_book.uses.targets`.
+:mod:`affscore_study.uses.target_claims`.
 """

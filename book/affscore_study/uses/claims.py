@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,34 @@ from scipy import stats
 
 from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.tables import Table
-from affscore_book.uses.alarm import FAULTS, MONITORS, ranked_above, sensitivity
-from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, UNEXPLAINED, Measure, correlation, in_each_family
-from affscore_book.uses.removal import REMOVAL_ORDERS, area_of, lead, same_calls
-from affscore_book.uses.results import POPULATIONS, StoredCosts, trained_to_lines
+from affscore_book.uses.alarm import MONITORS, sensitivity
+from affscore_book.uses.foreknowledge import CONTROLS, RIVALS, Measure
+from affscore_book.uses.removal import REMOVAL_ORDERS, area_of
+from affscore_book.uses.results import StoredCosts
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import judged
+from affscore_study.uses.alarm import FAULTS, ranked_above
+from affscore_study.uses.correlations import UNEXPLAINED, correlation, in_each_family
+from affscore_study.uses.removal import lead, same_calls
 
 __all__ = [
-    "CHEAPER", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table", "cost_claims", "cost_table",
-    "family_table", "gains", "known", "lead_populations", "lead_table", "leads_over_families", "not_lined",
-    "population_table", "removal_claims", "wins",
+    "CHEAPER", "LARGE", "POPULATIONS", "alarm_claims", "alarm_lead_table", "alarm_table", "by_network_table",
+    "cost_claims", "cost_table", "family_table", "gains", "known", "lead_populations", "lead_table",
+    "leads_over_families", "not_lined", "population_table", "removal_claims", "rules_of", "trained_to_lines",
+    "wins",
 ]  # fmt: skip
 
+#: Families of networks that do not classify small images.
+LARGE = ("efficientnet", "gpt")
+#: Which networks of E1 and E2 count, in words.
+POPULATIONS: dict[str, Callable[[str, str], bool]] = {
+    "all": lambda name, family: True,
+    "not trained to lines": lambda name, family: not trained_to_lines(name, family),
+    "of small images": lambda name, family: family not in LARGE,
+    "of small images, not trained to lines": lambda name, family: (
+        family not in LARGE and not trained_to_lines(name, family)
+    ),
+}
 #: Monitors that need no score.
 CHEAPER = MONITORS[1:]
 #: Percentage points.
@@ -32,7 +47,7 @@ POINT = 1.0
 
 
 def known(costs: StoredCosts, measure: str, given: Mapping[str, Measure] | None = None) -> Interval:
-    """:func:`affscore_book.uses.foreknowledge.correlation` of one measure."""
+    """:func:`affscore_study.uses.correlations.correlation` of one measure."""
     return correlation(costs.calls, costs.families, RIVALS[measure], given)
 
 
@@ -50,8 +65,8 @@ def family_table(
 ) -> Table:
     """Rank correlation with the cost in each family by itself: an interval over families hides these.
 
-    The third column counts the calls of networks that :func:`affscore_book.uses.results.trained_to_lines`. NaN where a
-    family has too few calls for what is given (:func:`affscore_book.uses.foreknowledge.in_each_family`).
+    The third column counts the calls of networks that :func:`affscore_study.uses.claims.trained_to_lines`. NaN where a
+    family has too few calls for what is given (:func:`affscore_study.uses.correlations.in_each_family`).
     """
     found = {name: in_each_family(costs.calls, costs.families, RIVALS[name], given) for name in measures}
     counts = Counter(kind for kind, calls in zip(costs.families, costs.calls, strict=True) for _ in calls)
@@ -226,3 +241,26 @@ def wins(alarms: Mapping[str, Mapping[str, Any]]) -> list[str]:
             break
         found.append(fault)
     return found
+
+
+def trained_to_lines(name: str, family: str) -> bool:
+    """Whether another chapter had already trained some channels of the network to be lines.
+
+    >>> trained_to_lines("mlp_late_0.01", "perceptron"), trained_to_lines("plain20_0", "plain")
+    (True, False)
+    """
+    return "_late_" in name
+
+
+def rules_of(records: Sequence[Mapping[str, Any]]) -> str:
+    """The commit of the rules that all these results name.
+
+    Raises
+    ------
+    ValueError
+        If they name several.
+    """
+    commits = {record["rules"] for record in records}
+    if len(commits) != 1:
+        raise ValueError(f"records name {len(commits)} commits of the rules: {', '.join(sorted(commits))}.")
+    return str(commits.pop())

@@ -65,16 +65,19 @@ from scipy import stats
 
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.uses.foreknowledge import RIVALS, Measure
-from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
+from affscore_book.uses.mended import MENDED, Mended
 from affscore_book.uses.removal import removed_at
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 
 __all__ = [
-    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "family_means", "known_losses", "mending_claims",
-    "mending_verdict", "over_six", "quarters_of", "removable", "shared_quarters", "spearman_of", "sums_over",
+    "CONTROL_RUNS", "FEWEST", "LEAST_KNOWN", "PREDICTORS", "QUARTERS", "ended_quarters", "family_means",
+    "known_losses", "mending_claims", "mending_verdict", "over_six", "quarters_of", "removable", "shared_quarters",
+    "spearman_of", "sums_over",
 ]  # fmt: skip
 
+#: Random quarters of each network.
+QUARTERS = 30
 FEWEST, CONTROL_RUNS = 20, 3
 #: By name, what is summed over the calls that go: the larger, the more loss is expected.
 PREDICTORS: dict[str, Measure] = {
@@ -193,3 +196,8 @@ def mending_verdict(runs: Mended) -> str:
         "not run here": "not run yet",
     }
     return words.get(verdict, verdict)
+
+
+def ended_quarters(network: Mapping[str, Any], first: int = QUARTERS) -> list[Mapping[str, Any]]:
+    """A network's first quarters but those whose training failed."""
+    return [run for run in network["quarters"][:first] if "failed" not in run]

@@ -11,11 +11,13 @@ import numpy as np
 
 from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.tables import Table
-from affscore_book.uses.mended import MENDED, QUARTERS, Mended, ended_quarters
+from affscore_book.uses.mended import MENDED, Mended
 from affscore_study.uses.mending import (
     FEWEST,
     LEAST_KNOWN,
     PREDICTORS,
+    QUARTERS,
+    ended_quarters,
     family_means,
     known_losses,
     over_six,

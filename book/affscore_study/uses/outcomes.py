@@ -10,10 +10,11 @@ from torch.nn import functional
 
 from affscore.forward import evaluating
 from affscore_book.kit.training import ImageData
-from affscore_book.uses.alarm import with_noise
-from affscore_book.uses.removal import area, remove
+from affscore_book.uses.removal import area
 from affscore_book.uses.replacing import calls_of
+from affscore_study.uses.alarm import with_noise
 from affscore_study.uses.penalty import mean_score, watched_pairs
+from affscore_study.uses.removal import remove
 
 __all__ = ["NOISES", "STRAIGHTENED_FIRST", "calibration_error", "measured_mean", "outcomes_of"]
 

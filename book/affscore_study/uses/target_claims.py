@@ -47,31 +47,26 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.kit.statistics import Interval, student_interval
+from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
-from affscore_book.uses.targets import (
-    AIMED,
-    COMPARED_TARGETS,
-    LEVEL,
-    OUTCOMES,
-    RATES,
-    TARGET_SEEDS,
-    TARGETS,
-    Aim,
-    Runs,
-    all_aims,
-    counts,
-)
+from affscore_book.uses.targets import COMPARED_TARGETS, OUTCOMES, TARGET_SEEDS, TARGETS, Aim, Runs, all_aims, counts
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import judged
-from affscore_study.uses.claims import shown
 
 __all__ = [
-    "call_table", "change_table", "leak_claim", "outcome_table", "paired_difference", "slowdown", "target_claims",
+    "AIMED", "LEAK", "STRENGTH", "call_table", "change_table", "leak_claim", "outcome_table", "paired_difference",
+    "slowdown", "target_claims",
 ]  # fmt: skip
 
-
+#: Of the decade: a plain stack of convolutions, and a residual network with norm.
+AIMED = ("vgg11", "resnet18")
+#: Of the penalty, by the parameters that feel it (:data:`affscore_study.uses.penalty.WAYS`).
+STRENGTH = {"all": 30.0, "shifts": 1000.0, "slopes": 30.0}
+#: The slope of the control.
+LEAK = 0.25
+LEVEL = 1 - 0.05 / len(TARGETS)
+RATES = "book/data/decade/rates.py"
 ALL_SEEDS = "the trainings of all five seeds"
 
 

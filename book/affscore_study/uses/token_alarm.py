@@ -33,8 +33,9 @@ from affscore import affinity_score
 from affscore.calls import Call
 from affscore_book.kit.statistics import shown, student_interval
 from affscore_book.kit.tables import Table
-from affscore_book.uses.alarm import ranked_above, sensitivity
+from affscore_book.uses.alarm import sensitivity
 from affscore_book.uses.replacing import channel_line, run_watched
+from affscore_study.uses.alarm import ranked_above
 from affscore_study.uses.costs import tokens
 
 __all__ = ["POSITIONS", "TOKEN_MONITORS", "joined_alarms", "token_alarm_table", "token_lead_table", "token_readings"]

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from affscore_book.activations.sweeps import FIGURE_8, sample_score
-from affscore_book.kit.stored import open_results, store_results
+from affscore_study.activations.samples import FIGURE_8, sample_score
+from affscore_study.kit.run_files import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
 SETTINGS = {

@@ -37,15 +37,15 @@ from affscore_book.decade.collection import END, START, course, load_decade
 from affscore_book.decade.equal import CHANNELS, DRAWS
 from affscore_book.decade.networks import SETTINGS, build, wide_vgg16
 from affscore_book.decade.training import RECIPE, ColourData
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_book.kit.training import accuracy, load_weights
 from affscore_study.decade.equal import few_channels, one_position
 from affscore_study.decade.maps import SHOWN, clouds_of_call, map_scores
 from affscore_study.decade.options import asked_data
 from affscore_study.decade.pictures import PICTURES, other_pictures
 from affscore_study.decade.pretext import PRETEXTS, probe
 from affscore_study.decade.training import CANDIDATES, fit_recipe, measure_norm, snapshot_steps
+from affscore_study.kit.run_files import RunFiles, open_results, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent

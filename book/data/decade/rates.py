@@ -26,12 +26,12 @@ from affscore.measuring import versions
 from affscore_book.decade.networks import SETTINGS, build
 from affscore_book.decade.rates import FEW, FOLLOWED, OTHERS, RATES, SEEDS
 from affscore_book.decade.training import RECIPE, ColourData
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import rounded, store_results
-from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_book.kit.training import accuracy, load_weights
 from affscore_study.decade.equal import few_channels
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.decade.training import fit_recipe, measure_norm, snapshot_steps
+from affscore_study.kit.run_files import RunFiles, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent

@@ -16,7 +16,7 @@ import torch
 
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.twins import pooled_clouds
+from affscore_study.first_signature.twins import pooled_clouds
 
 FILE = Path(__file__).with_suffix(".npz")
 

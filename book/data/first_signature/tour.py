@@ -15,8 +15,8 @@ import torch
 from affscore import signature
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.tour import inputs_of_calls
-from affscore_book.kit.stored import open_results, store_results
+from affscore_study.first_signature.tour import inputs_of_calls
+from affscore_study.kit.run_files import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
 SETTINGS = {"network": "efficientnet_lite0", "data": "photographs", "crops": 256, "crop_seed": 1}

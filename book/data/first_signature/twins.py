@@ -17,8 +17,8 @@ import torch
 
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.twins import measure_twins
-from affscore_book.kit.stored import open_results, store_results
+from affscore_study.first_signature.twins import measure_twins
+from affscore_study.kit.run_files import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
 SEEDS = (1, 2, 3)

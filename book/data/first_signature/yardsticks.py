@@ -15,9 +15,9 @@ import torch
 
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
-from affscore_book.first_signature.zigzag import pairs_of
-from affscore_book.kit.stored import open_results, store_results
 from affscore_study.first_signature.yardsticks import measure_yardsticks
+from affscore_study.first_signature.zigzag import pairs_of
+from affscore_study.kit.run_files import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
 SETTINGS = {"network": "efficientnet_lite0", "data": "photographs", "crops": 256, "crop_seed": 1, "seed": 0}

@@ -24,9 +24,10 @@ from affscore import signature
 from affscore.forward import tf32
 from affscore.measuring import versions
 from affscore.zoo.models import load_model
-from affscore_book.kit.stored import read_results, rounded, store_results
+from affscore_book.kit.stored import read_results
 from affscore_study.imagenet_signatures.full_results import BATCH_SIZE, other_pool
 from affscore_study.imagenet_signatures.full_run import in_order
+from affscore_study.kit.run_files import rounded, store_results
 
 MICRO = 32
 

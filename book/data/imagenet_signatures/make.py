@@ -43,12 +43,13 @@ from affscore.settings import POOLS
 from affscore.zoo.datasets import load_dataset
 from affscore.zoo.models import load_model
 from affscore_book.imagenet_signatures.finding import NORMALISED, SMALL
-from affscore_book.imagenet_signatures.names import PAPER, SUITES
+from affscore_book.imagenet_signatures.names import PAPER
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.batch_norm import set_batch_norm
 from affscore_book.kit.networks import load_network, myrtle, resnet20
 from affscore_book.kit.training import image_data
 from affscore_study.imagenet_signatures.channels import CHOICES, channel_control
+from affscore_study.suite.command import SUITES
 
 FOLDER = Path(__file__).parent
 BATCH = 64  # images in a batch of the paper's architectures

@@ -24,12 +24,13 @@ import torch
 from torch import nn
 
 from affscore_book.kit.networks import mlp, resnet
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights, save_weights
+from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights
 from affscore_book.linearized.paths import path_lengths
 from affscore_book.linearized.results import STARTS, TASKS
 from affscore_book.linearized.slopes import channel_prelus, linearize
 from affscore_book.linearized.slopes import survivors as survivors_of
+from affscore_study.kit.run_files import open_results, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.linearized.training import task_data, train
 
 FOLDER = Path(__file__).parent

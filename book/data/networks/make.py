@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 
 from affscore_book.kit.networks import myrtle, resnet20
-from affscore_book.kit.training import ImageData, accuracy, fit, image_data, load_weights, save_weights
+from affscore_book.kit.training import ImageData, accuracy, image_data, load_weights
+from affscore_study.kit.training import fit, save_weights
 
 FOLDER = Path(__file__).parent
 LICENCES = {"fashion-mnist": "MIT (Zalando SE)", "cifar10": "no licence given (Krizhevsky 2009)"}

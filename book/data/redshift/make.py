@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
-from affscore_book.kit.stored import open_results, store_results
 from affscore_book.redshift.complexity import dct_frequency, fourier_frequency
 from affscore_book.redshift.networks import PANELS
+from affscore_study.kit.run_files import open_results, store_results
 from affscore_study.redshift.draws import image_of, layer_scores, random_network
 
 FILE = Path(__file__).with_name("study.json")

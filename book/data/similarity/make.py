@@ -33,12 +33,13 @@ import torch
 from affscore.zoo.models import load_model
 from affscore_book.kit.features import layer_outputs
 from affscore_book.kit.networks import activation_layers, load_network
-from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import ImageData, image_data
-from affscore_book.similarity.concepts import Concepts, generated_concepts, labelled_concepts
-from affscore_book.similarity.dissection import Rotation, dissect_rotated, rotation_curve
+from affscore_book.similarity.concepts import Concepts, labelled_concepts
 from affscore_book.similarity.kernels import cka_map, gram
 from affscore_book.similarity.procrustes import procrustes
+from affscore_study.kit.run_files import open_results, store_results
+from affscore_study.similarity.drawn_concepts import generated_concepts
+from affscore_study.similarity.rotated_units import Rotation, dissect_rotated, rotation_curve
 
 FOLDER = Path(__file__).parent
 NETWORKS = FOLDER.parent / "networks"

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from affscore_book.kit.networks import activation_layers, load_network
-from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.kit.training import ImageData, image_data
 from affscore_book.stitching.controls import FIRST_HALVES
 from affscore_book.stitching.moments import Moments
+from affscore_study.kit.run_files import open_results, rounded, store_results
 from affscore_study.stitching.first_halves import bottom_network, explained_both_ways, noise_features
 from affscore_study.stitching.learning import accuracy_of, learn, reestimate
 from affscore_study.stitching.maps import stitch_layer

@@ -30,11 +30,11 @@ from torch import Tensor, nn
 from affscore import signature
 from affscore_book.kit.features import features
 from affscore_book.kit.networks import activation_layers, load_network
-from affscore_book.kit.stored import open_results, store_results
 from affscore_book.kit.training import image_data
 from affscore_book.stitching.moments import Moments, best_scales
 from affscore_book.stitching.study import inside_block
 from affscore_book.symmetries.action import act, sample_action
+from affscore_study.kit.run_files import open_results, store_results
 from affscore_study.stitching.learning import accuracy_of, learn, reestimate
 from affscore_study.stitching.maps import MonomialStitch, Stitch, stitch_layer
 from affscore_study.stitching.stitched import Stitched, layer_moments, layer_states

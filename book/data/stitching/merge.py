@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from affscore_book.kit.networks import mlp
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import ImageData, fit, image_data
+from affscore_book.kit.training import ImageData, image_data
 from affscore_book.stitching.merging import ALIGNMENTS
+from affscore_study.kit.run_files import open_results, rounded, store_results
+from affscore_study.kit.training import fit
 from affscore_study.stitching.averaging import Dense, aligned, aligning, averaged, dense, repaired
 
 SETTINGS: dict[str, Any] = {

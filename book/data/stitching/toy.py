@@ -24,8 +24,8 @@ from sklearn.datasets import make_moons
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_of
 
-from affscore_book.kit.stored import open_results, store_results
 from affscore_book.stitching.toy import PAIRS, toy_features, toy_outputs, toy_stitch
+from affscore_study.kit.run_files import open_results, store_results
 
 SETTINGS: dict[str, Any] = {"noise": 0.2, "train": 500, "fit": 120, "test": 200, "steps": 2000, "learn": 1000}
 WIDTH = 8

@@ -24,12 +24,13 @@ from torch import Tensor, nn
 
 from affscore_book.kit.draws import random_rotation
 from affscore_book.kit.networks import load_network
-from affscore_book.kit.stored import open_results, store_results
-from affscore_book.kit.training import ImageData, Images, accuracy, fit, image_data
+from affscore_book.kit.training import ImageData, Images, accuracy, image_data
 from affscore_book.symmetries.action import mix_channels
 from affscore_book.symmetries.layers import hidden_layers
-from affscore_book.symmetries.norms import fold_norm
 from affscore_book.symmetries.table import intertwiner
+from affscore_study.kit.run_files import open_results, store_results
+from affscore_study.kit.training import fit
+from affscore_study.symmetries.norms import fold_norm
 
 FOLDER = Path(__file__).parent
 

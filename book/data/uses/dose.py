@@ -25,11 +25,10 @@ from affscore import signature
 from affscore.measuring import versions
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import ColourData
-from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images, accuracy
-from affscore_book.uses.targets import STRENGTH
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.decade.training import fit_recipe, measure_norm
+from affscore_study.kit.run_files import rounded, store_results
 from affscore_study.uses.dose import (
     DOSE_SEEDS,
     DOSED,
@@ -43,6 +42,7 @@ from affscore_study.uses.dose import (
 from affscore_study.uses.outcomes import measured_mean, outcomes_of
 from affscore_study.uses.penalty import TargetPenalty, watched_pairs
 from affscore_study.uses.shares import ShareHolder, measured_shares, shifts_before_calls
+from affscore_study.uses.target_claims import STRENGTH
 
 FOLDER = Path(__file__).parent
 PROBE = 512

@@ -26,14 +26,13 @@ from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import RECIPE, ColourData
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import rounded, store_results
-from affscore_book.kit.training import accuracy, load_weights, save_weights
+from affscore_book.kit.training import accuracy, load_weights
 from affscore_book.uses.networks import FITTED, HELD_OUT
-from affscore_book.uses.removal import order_of
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.decade.training import fit_recipe, measure_norm
+from affscore_study.kit.run_files import RunFiles, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.finetuning import (
     EPOCHS,
@@ -43,6 +42,7 @@ from affscore_study.uses.finetuning import (
     Straightened,
     all_removals,
 )
+from affscore_study.uses.removal import order_of
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}

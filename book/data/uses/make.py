@@ -5,7 +5,7 @@
     OMP_NUM_THREADS=1 python book/data/uses/make.py token_alarms --rules COMMIT    # the same by single positions
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
 
-The rules stand in ``affscore_book.uses`` (of token_alarms in its module ``token_alarm``) and were committed before the
+The rules stand in ``affscore_study.uses`` (of token_alarms in its module ``token_alarm``) and were committed before the
 first run; each file names that commit. A file is complete or not there, so a stopped script goes on. ``weights`` holds
 alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them. Fashion-MNIST:
 Zalando SE, MIT licence.
@@ -24,12 +24,13 @@ import torch
 
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
-from affscore_book.kit.stored import rounded, store_results
-from affscore_book.uses.alarm import FAULTS, TOUCHED, faulty, in_distances, readings
+from affscore_book.uses.alarm import TOUCHED
 from affscore_book.uses.networks import ALARMED, NETWORKS, data_of, load_case
-from affscore_book.uses.removal import order_of, remove
 from affscore_book.uses.replacing import calls_of
+from affscore_study.kit.run_files import rounded, store_results
+from affscore_study.uses.alarm import FAULTS, faulty, in_distances, readings
 from affscore_study.uses.costs import measure_costs
+from affscore_study.uses.removal import order_of, remove
 from affscore_study.uses.token_alarm import TOKEN_MONITORS, token_readings
 
 FOLDER = Path(__file__).parent

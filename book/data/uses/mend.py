@@ -27,16 +27,16 @@ from affscore.forward import evaluating
 from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.training import RECIPE, ColourData
-from affscore_book.kit.stored import rounded, store_results
 from affscore_book.kit.training import Images
-from affscore_book.uses.mended import MENDED, QUARTERS
+from affscore_book.uses.mended import MENDED
 from affscore_book.uses.networks import FITTED, HELD_OUT
 from affscore_book.uses.replacing import calls_of, fit_lines
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.decade.training import fit_recipe, measure_norm
+from affscore_study.kit.run_files import rounded, store_results
 from affscore_study.uses.costs import measure_costs
 from affscore_study.uses.finetuning import EPOCHS, RATE_SHARE, Straightened
-from affscore_study.uses.mending import CONTROL_RUNS, quarters_of, removable
+from affscore_study.uses.mending import CONTROL_RUNS, QUARTERS, quarters_of, removable
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}

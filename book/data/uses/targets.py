@@ -4,9 +4,9 @@
     OMP_NUM_THREADS=1 python book/data/uses/targets.py --rules COMMIT --only vgg11      # those of one network
     python book/data/uses/targets.py --list                                             # how many are there
 
-The rules stand in ``affscore_book.uses.targets`` and were committed before the first run; each file names that commit.
-A run that was stopped goes on after its last epoch. One thread of a processor: four minutes a run of VGG11, a quarter
-of an hour one of ResNet18. Fashion-MNIST: Zalando SE, MIT licence.
+The rules stand in ``affscore_study.uses.target_claims`` and were committed before the first run; each file names that
+commit. A run that was stopped goes on after its last epoch. One thread of a processor: four minutes a run of VGG11, a
+quarter of an hour one of ResNet18. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from affscore import signature
 from affscore.measuring import versions
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import ColourData
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import rounded, store_results
-from affscore_book.uses.targets import AIMED, LEAK, STRENGTH, TARGET_SEEDS, Aim, all_aims
+from affscore_book.uses.targets import TARGET_SEEDS, Aim, all_aims
 from affscore_study.decade.options import asked_data, training_options
 from affscore_study.decade.training import fit_recipe, measure_norm
+from affscore_study.kit.run_files import RunFiles, rounded, store_results
 from affscore_study.uses.outcomes import measured_mean, outcomes_of
 from affscore_study.uses.penalty import TargetPenalty, slopes_for_relus, watched_pairs
+from affscore_study.uses.target_claims import AIMED, LEAK, STRENGTH
 
 FOLDER = Path(__file__).parent
 PROBE = 512

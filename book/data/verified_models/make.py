@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from affscore.arguments import did_you_mean, line_of
-from affscore_book.kit.stored import open_results, read_results, store_results
+from affscore_book.kit.stored import read_results
+from affscore_study.kit.run_files import open_results, store_results
 from affscore_study.verified_models.measuring import verify
 from affscore_study.verified_models.networks import (
     BATCH,

@@ -29,11 +29,11 @@ from torch import Tensor, nn
 
 from affscore import signature
 from affscore.measuring import versions
-from affscore_book.kit.run_files import RunFiles
-from affscore_book.kit.stored import open_results, rounded, store_results
-from affscore_book.kit.training import load_weights, save_weights
+from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, build_gpt
 from affscore_book.transformers.gpt_bytes import byte_parts, cut_windows, reference_bytes
+from affscore_study.kit.run_files import RunFiles, open_results, rounded, store_results
+from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 from affscore_study.transformers.gpt_training import (
     GPT_MOMENTS,

@@ -29,10 +29,10 @@ from affscore.measuring import versions
 from affscore_book.decade.again import stored_network
 from affscore_book.decade.networks import build
 from affscore_book.decade.training import colour_data
-from affscore_book.kit.stored import open_results, rounded, store_results
 from affscore_book.transformers.bends import ORDERS
 from affscore_book.transformers.measured import BATCHES, LAYERS, LIKE_PAIRS, START_SEEDS, Job
 from affscore_book.transformers.vits import BLOCKS, VIT_BATCHES, VIT_POOLS
+from affscore_study.kit.run_files import open_results, rounded, store_results
 from affscore_study.transformers.attention import attention_scores, without_attention
 from affscore_study.transformers.bends import SENTENCES, fit_layer, in_order, sentence_bends
 from affscore_study.transformers.laws import inputs_of_layer, score_of_positions

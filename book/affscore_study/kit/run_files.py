@@ -1,17 +1,20 @@
-"""The files in which a script that trains networks keeps the results of each network and seed, and its checkpoints."""
+"""The files in which scripts of ``book/data`` keep results, whole or as before, and those of each network and seed."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import scipy
 import torch
 
 from affscore.files import replacing
+from affscore.measuring import versions
 
-__all__ = ["RunFiles", "read_checkpoint", "write_checkpoint"]
+__all__ = ["RunFiles", "open_results", "read_checkpoint", "rounded", "store_results", "write_checkpoint"]
 
 
 class RunFiles:
@@ -41,6 +44,38 @@ class RunFiles:
     def snapshot(self, step: int) -> Path:
         """The file of the weights after a step of the training."""
         return self.work.with_name(f"{self.work.name}-step{step}.safetensors")
+
+
+def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str, Any]:
+    """The results in ``file``, or ``empty`` results with ``settings`` if there is no file, marked with the versions.
+
+    If the file was made with other settings, the script ends with a sentence.
+    """
+    results: dict[str, Any] = {"settings": settings, **empty, "seconds": 0.0}
+    if file.exists():
+        results = json.loads(file.read_text(encoding="utf-8"))
+        if results["settings"] != settings:
+            raise SystemExit(f"{file.name} has other settings than this script; remove it to start again.")
+    results["made_with"] = versions() | {"scipy": scipy.__version__, "device": "cpu, one thread"}
+    return results
+
+
+def rounded(values: Any) -> Any:
+    """Lists and dictionaries of numbers as JSON can hold them: floats rounded to six decimals, and NaN as None.
+
+    >>> rounded({"score": [0.12345678, float("nan")], "calls": 2})
+    {'score': [0.123457, None], 'calls': 2}
+    """
+    text = json.dumps(values)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), 6), parse_constant=lambda _: None)
+
+
+def store_results(file: Path, results: dict[str, Any], indent: int | None = None) -> None:
+    """Write all results; an error leaves the file as it was before."""
+    with replacing(file) as beside:
+        separators = None if indent else (",", ":")  # spaces after separators would be an eighth of a large file
+        text = json.dumps(results, indent=indent, separators=separators, allow_nan=False)
+        beside.write_text(text + "\n", encoding="utf-8")
 
 
 def read_checkpoint(

@@ -1,12 +1,14 @@
 """The paper's small statements about intertwiners as computations that can fail.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
-Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, 5.1, E.7 and E.12, definitions 5.2 and 5.3, remark 5.5.
+Representations", NeurIPS 2022, theorem 3.3, lemmas 3.1, 5.1, E.7, E.12 and E.46, definitions 5.2 and 5.3, remark 5.5.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,20 +18,11 @@ from affscore_book.activations.catalogue import ActivationFunction, Function, lo
 from affscore_book.kit.checking import square_matrix
 from affscore_book.kit.draws import random_rotation
 from affscore_book.symmetries.groups import Intertwiner, Monomial
-from affscore_book.symmetries.table import defect
 
 __all__ = [
-    "aligned_draws",
-    "distinct_rays",
-    "ignored_draws",
-    "keeps_axes",
-    "least_eigenvalue",
-    "others_passing",
-    "passes",
-    "sample_kinds",
-    "slope_gap",
-    "unit_values",
-]
+    "aligned_draws", "defect", "distinct_rays", "ignored_draws", "keeps_axes", "keeps_max", "least_eigenvalue",
+    "others_passing", "passes", "passing", "sample_kinds", "slope_gap", "unit_values",
+]  # fmt: skip
 
 
 def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
@@ -82,12 +75,51 @@ def _rays(vectors: Tensor) -> Tensor:
     return vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
 
 
+def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, *, reach: float = 1e3) -> float:
+    """How far sigma(a x) is from b sigma(x) at worst, relative to the terms in it: 0 for equal, at most 1.
+
+    Parameters
+    ----------
+    function
+        Name, activation or function of a float64 tensor.
+    a, b
+        (n, n) float64 matrices.
+    reach
+        Coordinates of the 1000 x have random signs and magnitudes between 1e-4 and this, uniform in the logarithm.
+
+    Returns
+    -------
+    The largest abs(sigma(a x) - b sigma(x)) / (abs(sigma(a x)) + abs(b) abs(sigma(x))), taken entry by entry.
+
+    Raises
+    ------
+    ValueError
+        If ``a`` or ``b`` is not square, or ``reach`` is not above 1e-4.
+
+    >>> a = torch.diag(torch.tensor([2.0, 3.0], dtype=torch.float64))
+    >>> defect("relu6", a, a, reach=1.0), round(defect("relu6", a, a, reach=100.0), 1)
+    (0.0, 0.5)
+    """
+    a, b = square_matrix("a", a), square_matrix("b", b)
+    if not 1e-4 < reach < math.inf:
+        raise ValueError(f"reach is {reach}; it should be finite and above 1e-4.")
+    row = lookup(function)
+    generator = torch.Generator().manual_seed(0)
+    shape = (len(a), 1000)
+    size = torch.rand(shape, generator=generator, dtype=torch.float64) * math.log(reach / 1e-4) + math.log(1e-4)
+    x = size.exp() * (2.0 * torch.randint(0, 2, shape, generator=generator).double() - 1)
+    image, value = row(a @ x), row(x)
+    scale = image.abs() + b.abs() @ value.abs()
+    gap = (image - b @ value).abs()
+    return float(torch.where(gap == 0, 0.0, gap / scale).max())
+
+
 def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
     """Whether a matrix (n, n) passes through an activation, decided from values alone.
 
     By Lemma 3.1 nothing but ``sigma(A) sigma(I)^-1`` can stand on the other side. ``a`` passes if that matrix is
-    invertible and the two sides differ by at most 1e-10 (:func:`~affscore_book.symmetries.table.defect`). Raises
-    ValueError where sigma(I) is singular.
+    invertible and the two sides differ by at most 1e-10 (:func:`defect`). Raises ValueError where sigma(I) is
+    singular.
 
     >>> passes("relu", torch.diag(torch.tensor([2.0, 3.0]))), passes("relu", torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
     (True, False)
@@ -102,12 +134,25 @@ def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
     return bool(torch.linalg.matrix_rank(other) == len(a)) and defect(function, a, other) <= 1e-10
 
 
+def passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
+    """How many of 10 random elements A of a group pass through a function and come out as the group's phi(A).
+
+    An element (4, 4) passes if its :func:`defect` is at most 1e-10.
+
+    >>> from affscore_book.symmetries.table import intertwiner
+    >>> passing("tanh", intertwiner("tanh")), passing("tanh", intertwiner("relu"))
+    (10, 0)
+    """
+    elements = [group.sample(4, seed) for seed in range(10)]
+    return sum(defect(function, a, group.phi(a)) <= 1e-10 for a in elements)
+
+
 def others_passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
     """How many of 10 random invertible matrices (4, 4) that are not in a group pass through a function.
 
     They are those of :func:`sample_kinds` that the group does not hold; :func:`passes` decides. With
-    :func:`~affscore_book.symmetries.table.passing` it looks at a group from both sides: too small, and it counts some
-    here; too large, and not all of its own elements pass.
+    :func:`passing` it looks at a group from both sides: too small, and it counts some here; too large, and not all of
+    its own elements pass.
 
     >>> from affscore_book.symmetries.table import intertwiner
     >>> others_passing("relu", intertwiner("relu")), others_passing("relu", intertwiner("tanh")) > 0
@@ -214,3 +259,18 @@ def least_eigenvalue(p: float) -> float:
     grid = torch.linspace(-1, 1, 5, dtype=torch.float64)
     points = torch.cartesian_prod(grid, grid, grid)
     return float(torch.linalg.eigvalsh(torch.exp(-torch.cdist(points, points, p=p) / 10))[0])
+
+
+def keeps_max(a: Any) -> bool:
+    """Lemma E.46: does ``max(A x * A y) = max(x * y)`` hold for a matrix (d, d), at 500 pairs of normal vectors?
+
+    It does for permutations with signs, and for nothing else. So the max kernel of features that were not normalised
+    tells scalings apart, and does not see signs, although turning a sign is no symmetry of ReLU.
+
+    >>> keeps_max([[0.0, -1.0], [1.0, 0.0]]), keeps_max([[2.0, 0.0], [0.0, 1.0]]), keeps_max([[0.6, -0.8], [0.8, 0.6]])
+    (True, False, False)
+    """
+    a = torch.as_tensor(a, dtype=torch.float64)
+    x, y = torch.randn(2, 500, len(a), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, after = ((left * right).amax(1) for left, right in ((x, y), (x @ a.T, y @ a.T)))
+    return bool(torch.allclose(after, before, rtol=1e-9, atol=1e-9))

@@ -1,0 +1,50 @@
+"""Measure what the scores of EfficientNet-Lite0 are compared with: its linear twins, its pairs, other crops."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from affscore import affine_map, affinity_score, paired_affinity_score, signature
+from affscore.coupling import partners
+from affscore_study.first_signature.zigzag import watched
+
+__all__ = ["measure_twins"]
+
+
+def measure_twins(model: nn.Module, batch: Tensor, other: Tensor) -> dict[str, list[float]]:
+    """For each call on one batch its score and what it is compared with.
+
+    ``twin`` is the score of its linear twin, ``plain`` that without shrinkage, ``paired`` the paired score, ``own``
+    the share of crops whose best partner is their own output, and ``strangers`` the score of the inputs with the
+    outputs of ``other``, a batch of as many other crops. For the last three ReLU6 is the only activation: the calls
+    are those of its modules.
+    """
+    found = signature(model, [batch], companions=["twin"], micro_batch=32)
+    plain = signature(model, [batch], covariance="empirical", micro_batch=32)
+    clouds = zip(pooled_clouds(model, batch), pooled_clouds(model, other), strict=True)
+    rows: dict[str, list[float]] = {"paired": [], "own": [], "strangers": []}
+    for (x, y), (_, strangers) in clouds:
+        partner = partners(affine_map(x, y)(x), y)
+        rows["paired"].append(paired_affinity_score(x, y).item())
+        rows["own"].append((partner == torch.arange(len(x))).double().mean().item())
+        rows["strangers"].append(affinity_score(x, strangers).item())
+    return {"score": found.mean.tolist(), "twin": found.companions["twin"][0].tolist(), "plain": plain.mean.tolist(),
+            **rows}  # fmt: skip
+
+
+def pooled_clouds(model: nn.Module, batch: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Pooled inputs and outputs of each call of a ReLU6 module, float64, of shape (n, channels)."""
+    pooled: dict[int, list[tuple[Tensor, Tensor]]] = {}
+
+    def look(call: int, x: Tensor, y: Tensor) -> None:
+        pooled.setdefault(call, []).append((x.double().mean((2, 3)), y.double().mean((2, 3))))
+
+    with watched(model, look) as run:
+        for part in batch.split(32):
+            run(part)
+    found = []
+    for parts in pooled.values():
+        x, y = (torch.cat(side) for side in zip(*parts, strict=True))
+        found.append((x, y))
+    return found
