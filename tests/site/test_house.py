@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("affscore", "affscore_book", "affscore_study")
+#: What runs a cell in the page, and builds the page.
+IN_THE_PAGE = ("affscore_book.kit.session", "affscore_book.kit.bundle")
+#: Names that only the study calls, and that share private parts with what a lesson calls.
+SHARED = {
+    "decade.networks.wide_vgg16", "kit.networks.activation_layers", "relu_1d.exact.monotone_score",
+    "similarity.channels.unit_channels", "similarity.figures.plot_decay", "similarity.kernels.gram",
+    "symmetries.action.mix_channels", "symmetries.detector.violations", "uses.results.load_token_alarms",
+}  # fmt: skip
 #: What of a chapter's folder nobody else may import.
 OWN = {"figures", "exercises", "widget"}
 
@@ -57,17 +66,32 @@ def modules(root: Path) -> dict[str, File]:
 
 def read(path: Path, known: set[str]) -> File:
     """A file, where these modules are ours."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    parts = path.parent.parts
+    package = next((name for name in reversed(parts) if name in PACKAGES), "")
+    inside = parts[len(parts) - parts[::-1].index(package) :] if package else ()
+    return File(path, package, inside[0] if inside else "", tree, imports_of(tree, known))
+
+
+def imports_of(tree: ast.Module, known: set[str]) -> list[tuple[str, str]]:
+    """What code imports of these modules."""
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (module := node.module or "").split(".")[0] in PACKAGES:
             names = (alias.name for alias in node.names)
             found += [(f"{module}.{name}", "") if f"{module}.{name}" in known else (module, name) for name in names]
         elif isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES]
-    parts = path.parent.parts
-    package = next((name for name in reversed(parts) if name in PACKAGES), "")
-    inside = parts[len(parts) - parts[::-1].index(package) :] if package else ()
-    return File(path, package, inside[0] if inside else "", tree, found)
+    return found
+
+
+def lessons(root: Path) -> Iterator[tuple[str, str]]:
+    """Name and code of each lesson. ``full_run`` is the study's own page."""
+    for path in sorted((root / "book").glob("*.ipynb")):
+        if not path.name.startswith("audit_") and path.stem != "full_run":
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            lines = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+            yield path.name, re.sub(r"^( *)[!%].*", r"\1pass", lines, flags=re.MULTILINE)
 
 
 # ----------------------------------------------------------------------------------------------- the rules
@@ -94,15 +118,51 @@ def wrong_directions(root: Path) -> list[str]:
 
 
 def lessons_that_call_the_study(root: Path) -> list[str]:
-    """Lessons that import the study: they need the library and the book alone. ``full_run`` is the study's own page."""
-    found = []
-    for path in sorted((root / "book").glob("*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        lesson = not path.name.startswith("audit_") and path.stem != "full_run"
-        if lesson and re.search(r"^ *(?:from|import) affscore_study\b", code, re.MULTILINE):
-            found.append(f"{path.name} imports affscore_study")
-    return found
+    """Lessons that import the study: they need the library and the book alone."""
+    return [
+        f"{name} imports affscore_study"
+        for name, code in lessons(root)
+        if re.search(r"^ *(?:from|import) affscore_study\b", code, re.MULTILINE)
+    ]
+
+
+def names_no_lesson_needs(root: Path) -> list[str]:
+    """Functions and classes of the book's package that no lesson, exercise, widget or command needs.
+
+    They belong to the study. A name counts wherever it stands, so that this finds too few rather than too many.
+    """
+    known = {module: file for module, file in modules(root).items() if file.package == "affscore_book"}
+    defined = {
+        (module, node.name): node
+        for module, file in known.items()
+        for node in file.tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name != "main"
+    }
+
+    def named(tree: ast.AST, module: str, imports: list[tuple[str, str]]) -> set[tuple[str, str]]:
+        """The definitions that a piece of code can mean."""
+        names = {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(tree)}
+        inside = {(target, name) for target in [module, *(t for t, n in imports if not n)] for name in names}
+        return (inside | {pair for pair in imports if pair[1] in names}) & defined.keys()
+
+    starts = [(ast.parse(code), "") for _, code in lessons(root)]
+    starts += [
+        (file.tree, module)
+        for module, file in known.items()
+        if file.room == "course" or file.path.stem in ("exercises", "widget")
+    ]
+    needed, rest = set(), {pair for pair in defined if pair[0] in IN_THE_PAGE}
+    for tree, module in starts:
+        rest |= named(tree, module, imports_of(tree, set(known)))
+    # What stands at the level of a module runs on its import.
+    for module, file in known.items():
+        loose = [node for node in file.tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        rest |= named(ast.Module(loose, []), module, file.imports)
+    while rest:
+        needed.add(found := rest.pop())
+        rest |= named(defined[found], found[0], known[found[0]].imports) - needed
+    idle = {f"{module.removeprefix('affscore_book.')}.{name}" for module, name in defined.keys() - needed}
+    return [f"{name} serves no lesson" for name in sorted(idle - SHARED)]
 
 
 def circle(root: Path) -> list[str]:
@@ -188,8 +248,8 @@ def long_test_names(root: Path, most: int = 60) -> list[str]:
 
 
 RULES = [
-    wrong_directions, lessons_that_call_the_study, circle, private_names, ambiguous_names, long_modules,
-    untested_modules, asserted_times, long_test_names,
+    wrong_directions, lessons_that_call_the_study, names_no_lesson_needs, circle, private_names, ambiguous_names,
+    long_modules, untested_modules, asserted_times, long_test_names,
 ]  # fmt: skip
 
 
@@ -230,8 +290,8 @@ def test_a_planted_house_breaks_every_rule(tmp_path):
     assert set(circle(tmp_path)) == {"affscore.zoo.models", "affscore.cli.options"}
     found = {rule.__name__: len(rule(tmp_path)) for rule in RULES if rule is not circle}
     assert found == {
-        "wrong_directions": 6, "lessons_that_call_the_study": 1, "private_names": 3, "ambiguous_names": 1,
-        "long_modules": 1, "untested_modules": 3, "asserted_times": 2, "long_test_names": 1,
+        "wrong_directions": 6, "lessons_that_call_the_study": 1, "names_no_lesson_needs": 1, "private_names": 3,
+        "ambiguous_names": 1, "long_modules": 1, "untested_modules": 3, "asserted_times": 2, "long_test_names": 1,
     }  # fmt: skip
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 import traitlets
-from numpy.typing import NDArray
-from scipy.fft import dctn
 
 from affscore.score import affinity_score
 from affscore_book.kit.affinity1d import uniforms
@@ -21,7 +19,7 @@ __all__ = ["RedshiftImage"]
 
 # The same numbers stand in redshift_image.js.
 WIDTH, DEPTHS, SCALES, SHIFT, SEEDS = 24, (1, 5), (0.5, 6.0), 0.15, (0, 99)
-GRID, SCORE_GRID = 32, 10
+SCORE_GRID = 10
 NAMES = {
     "relu": "ReLU",
     "leaky_relu": "Leaky ReLU",
@@ -92,11 +90,3 @@ class RedshiftImage(ComputedWidget):
     def score(self) -> float:
         """The mean score of the hidden layers; NaN if the output of one is constant."""
         return float(np.mean(self.scores()))
-
-
-def shares(image: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of the DCT-II's power at each whole radius below GRID, without the mean, shape (GRID,)."""
-    power = dctn(image - image.mean(), norm="ortho") ** 2
-    power[0, 0] = 0.0
-    radius = np.rint(np.hypot(*np.indices(power.shape))).astype(int)
-    return np.bincount(radius.ravel(), power.ravel())[:GRID] / power.sum()

@@ -140,8 +140,8 @@ export function evaluate(state) {
 
 // ---------------------------------------------------------------------------------------------- the picture
 
-/** Three digits, and never a 0 that is none. */
-function digits(value) {
+/** Three digits; a number that is not 0 is not written as 0. */
+export function digits(value) {
   if (Math.abs(value) >= 0.0005 || Math.abs(value) < 1e-9) return format(value, 3);
   return value > 0 ? "< 0.001" : "> \u22120.001";
 }

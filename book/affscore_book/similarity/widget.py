@@ -54,13 +54,6 @@ def _compare(measure: str, x: Array, y: Array) -> float:
     return procrustes(x, y, group, centred=not uncentred, null=0).value
 
 
-def digits(value: float) -> str:
-    """Three digits, and never a 0 that is none."""
-    if abs(value) >= 0.0005 or abs(value) < 1e-9:
-        return f"{value if abs(value) >= 1e-9 else 0:.3f}".replace("-", "\u2212")
-    return "< 0.001" if value > 0 else "> \u22120.001"
-
-
 class CloudsCompared(ComputedWidget):
     """A cloud of two channels, what is made of it, and five similarities of the two, each beside its null.
 
