@@ -1,14 +1,14 @@
 """Times a closed-form G_ReLU stitch at each layer of two Myrtle CNNs, over 10,000 images.
 
-    python benchmarks/stitching.py [IMAGES]
+    python benchmarks/stitching.py             # or --images 1000
 
 The networks are trained networks of the book. The time includes the features of both networks, the assignment, the new
 batch-norm statistics and the accuracy, all over the same number of images, on two threads.
 """
 
+import argparse
 import os
 import resource
-import sys
 import time
 from pathlib import Path
 
@@ -26,7 +26,9 @@ NETWORKS = Path(__file__).parents[1] / "book" / "data" / "networks"
 
 
 def main() -> None:
-    images = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    parser = argparse.ArgumentParser(description="A closed-form stitch at each layer of two Myrtle CNNs.")
+    parser.add_argument("--images", type=int, default=10_000, help="images for moments and accuracy (default 10,000)")
+    images = parser.parse_args().images
     one, other = (load_network(NETWORKS / f"myrtle_{seed}.safetensors")[0] for seed in (0, 1))
     one, other = (network.to(memory_format=torch.channels_last) for network in (one, other))
     data = image_data("fashion-mnist")
