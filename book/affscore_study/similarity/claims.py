@@ -21,8 +21,8 @@ from affscore_study.kit.rules import judged
 
 __all__ = ["PAPER_TABLE_4", "kept_signs", "other_widths", "same_depth", "single_units", "trained_pairs"]
 
-#: Table 4, for 512 channels throughout. Its third column is in our text, and all four columns are in the notebook of the
-#: paper's code.
+#: Table 4, for 512 channels throughout. Its third column is in our text, and all four columns are in the notebook of
+#: the paper's code.
 PAPER_TABLE_4 = {
     "relu_uncentred": (0.8176, 0.7602, 0.5691, 0.4971),
     "orthogonal_uncentred": (0.8460, 0.6735, 0.5409, 0.6050),
