@@ -53,6 +53,6 @@ def law(name: str, n: int, d: int, rng: np.random.Generator) -> Array:
 
 
 def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
-    """The scores of ReLU with shrinkage on :func:`layer_inputs` of shape (n, d) with independent channels, for each d."""
+    """The scores of ReLU with shrinkage on :func:`layer_inputs` (n, d) with independent channels, for each d."""
     inputs = (layer_inputs(n, d, centred=centred) for d in dimensions)
     return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]
