@@ -1,4 +1,4 @@
-"""Histograms of the inputs of every ReLU6 call of a network, which the animation of the introduction shows."""
+"""Histograms of the inputs of every ReLU6 call of a network, which the moving picture of the introduction shows."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class _Walk:
                 return f"{kind} {_name(value)}", ()
         if callable(value) and isinstance(getattr(value, "__name__", None), str):  # an operator of PyTorch
             return f"{kind} {_name(value)}", ()
-        if hasattr(value, "to_json_string"):  # a configuration of transformers leaves out where it was found
+        if hasattr(value, "to_json_string"):  # a configuration of transformers leaves out its path
             return f"{kind} {value}", ()
         return kind, _as_pickled(value)
 

@@ -53,7 +53,7 @@ def rank_one_points(n: int, k: int) -> int:
 def rank_one_boxes(n: int, k: int) -> int:
     """A lower bound of the number of boxes of side M / k that cover the matrices (n, n) of rank 1 with entries up to M.
 
-    It is the number of matrices that the proof in the chapter puts into different boxes. Raises ValueError if k is odd.
+    It is the number of matrices that the proof in the audit puts into different boxes. Raises ValueError if k is odd.
 
     >>> rank_one_boxes(2, 8) > group_size(2, 8), rank_one_boxes(8, 2) > group_size(8, 2)
     (True, False)

@@ -107,7 +107,7 @@ def jobs() -> list[Job]:
 
 
 def outputs(job: Job, out: Path) -> dict[tuple[int, str], Path]:
-    """The files of a job by batch size and pool. ``trailing`` ones are written only where that pool differs."""
+    """The files of a job by batch size and pool. ``trailing`` ones are written only if that pool differs."""
     return {(size, kind): out / f"{job.stem}.{size}.{kind}.json" for size in job.batch_sizes for kind in POOLS}
 
 

@@ -1,4 +1,4 @@
-"""Train the small networks of the chapter's animation and write toy.json beside this file: half a minute on one core.
+"""Train the small networks of the chapter's moving picture and write toy.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/stitching/toy.py
     python book/data/stitching/toy.py --smoke --out FILE    # a second: few steps of training
@@ -7,7 +7,7 @@ The data are two moons, and the networks have two hidden layers of 8 units. ``a`
 whose units are all alive and whose accuracy is at least 95 percent. ``untrained`` is the first seed from 100 whose
 units are all alive. ``a`` has one twin with other orders and scales of its channels, and one whose features are rotated
 after ReLU. Weights are rounded before they are used. A stitch is ``learned`` by gradient descent on the classification
-loss on the points of ``fit``, from the full stitch in closed form.
+loss on the points of ``fit``, from the full stitch in closed form. The script takes half a minute on one core.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ ABOUT = {"licence": "MIT (Zalando SE)"}
 
 
 def trained(name: str, seed: int, out: Path, data: ColourData, epochs: int) -> nn.Module:
-    """The network of a seed, trained as in the decade, where that of the first seed is stored."""
+    """The network of a seed, trained as in the decade; the decade has the stored network of the first seed."""
     if not seed:
         network = stored_network(FOLDER.parent / "decade", name)
     else:

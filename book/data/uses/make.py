@@ -37,7 +37,7 @@ FOLDER = Path(__file__).parent
 BATCH, KNOWN, CLEAN, WRONG = 64, 20, 100, 4
 LEAST, LEAST_TO_REMOVE = 4, 6
 
-#: The network of the animation, and the orders that it shows.
+#: The network of the moving picture, and the orders that it shows.
 FOLLOWED = ("alexnet-1",)
 SHOWN = ("score", "paired R²", "sign entropy", "latest first", "random 0", "true costs")
 
