@@ -1,6 +1,6 @@
 """Measure the paper's 36 pretrained networks on Imagenette or ImageNet, in pieces.
 
-Each piece resumes where the last one stopped::
+Each piece resumes where the last one stopped:
 
     python -m affscore_study.imagenet_signatures.full_run measure imagenette FOLDER --minutes 300
     python -m affscore_study.imagenet_signatures.full_run pack FOLDER imagenette.zip

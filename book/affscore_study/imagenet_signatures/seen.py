@@ -192,7 +192,7 @@ def _over_draws(numbers: Sequence[float], other: float, accept: tuple[float, flo
 
 
 def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Table:
-    """A table of correlations of other measures with the score over the calls of each network, beside those of Table 2.
+    """A table of correlations of other measures with the score over the calls of each network, with those of Table 2.
 
     A correlation counts as seen if it is within 0.1 of the printed one. In-sample R2 is 1 if a call has more channels
     than there are crops.

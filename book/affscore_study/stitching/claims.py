@@ -86,7 +86,7 @@ def ranking(study: StitchingStudy) -> list[Claim]:
 
 
 def search(study: StitchingStudy) -> list[Claim]:
-    """Tests of choices in the training of stitches: alpha, the head start of permutations, and soft sorting."""
+    """Tests of choices in the training of stitches: alpha, the head start of permutations, soft sorting, the lasso."""
     layers, noise = study.layers("myrtle"), "learned from noise"
     alphas = np.array(study.settings["alpha"])
     tables = np.stack([study.tables("myrtle", layers, "g_relu", noise, alpha=alpha) for alpha in alphas])

@@ -115,7 +115,7 @@ def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
 
 
 def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
-    """Tests of the effect of removing the norm on GELU, and on GELU against ReLU, which is invariant to scale."""
+    """Tests of the effect of removing the norm on the score of GELU, alone and compared with that on ReLU."""
     gelu, relu = (_minus(_mean(f"{name} without norm"), _mean(name)) for name in ("gelu", "relu"))
     names = ["gelu without norm", "gelu", "relu without norm", "relu"]
     size = _over_seeds(gpts, names, lambda networks: abs(gelu(networks)) - abs(relu(networks)))
