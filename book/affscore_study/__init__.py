@@ -1,5 +1,5 @@
-"""The study behind the book: its rules and verdicts, what its audits compute, and the networks that it was tried on.
+"""The study behind the book: its rules and verdicts, the computations of its audits, and the networks it was tested on.
 
-Lessons call :mod:`affscore_book` alone. The audits (``book/audit_NAME.ipynb``) and the scripts that made the stored
-results call this package too. It has a folder for each chapter.
+Lessons call :mod:`affscore_book` only. The audits (``book/audit_NAME.ipynb``) and the scripts that made the stored
+results also call this package. It has a folder for each chapter.
 """

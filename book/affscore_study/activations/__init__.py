@@ -1,1 +1,1 @@
-"""Activation functions one by one: a catalogue, and their scores as the range of the inputs moves."""
+"""The study of single activation functions: tables, samples, and tests of the paper's claims."""

@@ -1,6 +1,6 @@
-"""What the paper and its slides say about single activations, beside what we find; ``claims.toml`` has the rules.
+"""Tests of the claims of the paper and its slides about single activations; ``claims.toml`` has the rules.
 
-:func:`story` has the rows that carry the chapter, :func:`others` all the rest.
+:func:`story` has the main rows of the audit, and :func:`others` has all other rows.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = [
     "others", "polynomial_score", "story",
 ]  # fmt: skip
 
-#: Scores on the slides: x^k; the plateau of the plot of pooling; the right ends of the two plots of shrinkage.
+#: Scores on the slides: those of x^k, the plateau of the plot of pooling, and the right ends of two plots of shrinkage.
 SLIDES_POLYNOMIALS = {3: 0.71, 5: 0.58, 7: 0.5, 11: 0.4, 41: 0.2}
 SLIDES_POOLED = {
     "sigmoid": 0.91, "tanh": 0.81, "hardtanh": 0.78, "hardswish": 0.70,
     "silu": 0.68, "leaky_relu": 0.63, "relu": 0.62, "relu6": 0.62,
 }  # fmt: skip
 SLIDES_SHRUNK = SLIDES_POOLED | {"silu": 0.67, "gelu": 0.61}
-# ReLU's 0.78 chose our ratio d / n; two labels of that plot are illegible in our copy.
+# Our ratio d / n was chosen by ReLU's 0.78. Two labels of that plot are illegible in our copy.
 SLIDES_PLAIN = {"sigmoid": 0.95, "tanh": 0.90, "hardtanh": 0.88, "hardswish": 0.83, "relu6": 0.78, "gelu": 0.78}
-#: The released notebook: mean and standard deviation of its normal input, and the scores that it stores.
+#: The mean and the standard deviation of the released notebook's normal input, and the scores that it stores.
 NOTEBOOK_INPUT = (-1.0, 2.0)
 NOTEBOOK_SCORES = {"relu": 0.49, "tanh": 0.67, "sigmoid": 0.77}
 
@@ -41,15 +41,18 @@ WIDEST = (1.0, 2.0, 3.0)  # guesses of the largest standard deviation in Figure 
 
 
 def conventions(sweep: Sweep, dimension: str) -> dict[str, Sweep]:
-    """The sweep (``"300"``) or its law (``"1"``) under three rules for dead calls, by the name of the reading."""
+    """The sweep (``"300"``) or its exact law (``"1"``) under three rules for dead calls, by the name of the reading."""
     one = sweep if dimension == "300" else sweep.law()
     rules = {"dead left out": one, "dead as 1": one.dead_as_one(), "as the released code": one.released()}
     return {f"d = {dimension}, {words}": each for words, each in rules.items()}
 
 
 def more_means(names: Iterable[str], sweeps: Mapping[str, Sweep]) -> dict[str, Interval | float]:
-    """By reading, the non-linear means that every one of the activations has more than ReLU, with the range over
-    thresholds; without one where no threshold decides. ``sweeps`` are the :func:`conventions` of a dimension."""
+    """For each reading, the non-linear means that each of the activations has more than ReLU.
+
+    They have the range over thresholds, or no range if no threshold decides. ``sweeps`` are the :func:`conventions` of
+    a dimension.
+    """
     readings: dict[str, Interval | float] = {}
     for reading, scores in sweeps.items():
         each = [scores.extra_means(name, "relu") for name in names]
@@ -60,14 +63,14 @@ def more_means(names: Iterable[str], sweeps: Mapping[str, Sweep]) -> dict[str, I
 
 
 def differences(name: str, other: str, sweeps: Mapping[str, Sweep]) -> dict[str, Interval]:
-    """By reading, the mean difference of two activations."""
+    """For each reading, the mean difference of two activations with its range."""
     gaps = {reading: scores.gap(name, other) for reading, scores in sweeps.items()}
     return {reading: Interval(gap, *ends) for reading, (gap, ends) in gaps.items()}
 
 
 def story(sweep: Sweep, names: Sequence[str] = FIGURE_8) -> ClaimTable:
-    """The five rows of the chapter: SiLU beside ReLU in Figure 8, and pooling in Figure 9."""
-    # Channels, the share in common, and maps: the middle row has as many as the chapter's text.
+    """The table of the main claims: SiLU compared with ReLU in Figure 8, and pooling in Figure 9."""
+    # Channels, the share in common, and maps; the second entry has the numbers of the chapter's text.
     maps = {"64 channels": (64, 0.0, 200), "16 channels, half in common": (16, 0.5, 1000), "1 channel": (1, 0.0, 200)}
     changes = {}
     for reading, (channels, common, n) in maps.items():
@@ -86,31 +89,31 @@ def distance(theirs: Mapping[str, float], ours: Mapping[str, float]) -> float:
 
 
 def fixed_input() -> dict[str, Any]:
-    """Figure 2 B on the input of the released notebook, by the exact law, and the scores that it stores."""
+    """Measurements for Figure 2 B on the input of the released notebook by the exact law, and for its stored scores."""
     law = {name: score_curve(name, *NOTEBOOK_INPUT).item() for name in NOTEBOOK_SCORES}
     gaps = {name: law[name] - law["relu"] for name in ("sigmoid", "tanh")}
     return {"fixed_input": gaps, "notebook": distance(NOTEBOOK_SCORES, law)}
 
 
 def pieces(sweeps: Mapping[str, Sweep]) -> dict[str, dict[str, Interval | float]]:
-    """Functions of three linear pieces beside ReLU, which has two, by reading."""
+    """Differences between functions of three linear pieces and ReLU, which has two, by reading."""
     found: dict[str, dict[str, Interval | float]] = {
         name: {**differences(name, "relu", sweeps)} for name in ("relu6", "hardtanh")
     }
-    # The third piece of ReLU6 begins at 6, which N(0, 1) does not reach: it is ReLU there.
+    # The third piece of ReLU6 begins at 6, which N(0, 1) does not reach, so ReLU6 equals ReLU there.
     found["hardtanh"]["N(0, 1²)"] = (score_curve("hardtanh", 0.0) - score_curve("relu", 0.0)).item()
     return found
 
 
 def _lowest(sweep: Sweep, name: str) -> Worded:
-    """The lowest score over the widths, up to the lowest that is left if any one width is left out."""
+    """The lowest score over the widths, with the range up to the lowest score without any one width."""
     ours = sorted(np.nanmin(sweep.scores[name], axis=0))
     words = {"reached": str(sum(score <= 0.1 for score in ours)), "widths": str(len(ours))}
     return Worded(Interval(ours[0], ours[0], ours[1]), words)
 
 
 def _of_guesses(sweep: Sweep) -> dict[str, Interval]:
-    """The lowest scores of the sigmoid, and below tanh's, with the range over guesses of the largest deviation."""
+    """The lowest score of the sigmoid, and its difference from tanh's, with ranges over guesses of the largest std."""
     sigmoid, tanh = (
         np.array([score_curve(name, sweep.means, std, coupling="paired").min().item() for std in WIDEST])
         for name in ("sigmoid", "tanh")
@@ -123,7 +126,7 @@ def _of_guesses(sweep: Sweep) -> dict[str, Interval]:
 
 
 def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
-    """All rows that :func:`story` leaves out."""
+    """The table of all claims that :func:`story` leaves out."""
     many, one = (conventions(sweep, dimension) for dimension in ("300", "1"))
     both = {"many": many, "one": one}
     law = {name: score_curve(name, 0.0, coupling="paired").item() for name in SLIDES_SHRUNK}
@@ -164,8 +167,8 @@ def others(sweep: Sweep, seeds: int = 3) -> ClaimTable:
 def polynomial_score(degree: int) -> float:
     """The affinity score of x^k for x uniform on (-1, 1): 1 - sqrt(1 - r) with r = sqrt(3 (2k + 1)) / (k + 2).
 
-    The same formula holds for odd k, where x^k rises, and for even k, where only the sorted values count
-    (the paper's Figure 2C).
+    The same formula holds for odd k, for which x^k rises, and for even k, for which only the sorted values count (the
+    paper's Figure 2C).
 
     Raises
     ------

@@ -22,7 +22,7 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 
 @styled
 def plot_rounding(name: str, std: float) -> None:
-    """The score of 1000 points against the mean of the input, in float64 and in float32, on the exact law."""
+    """Draw the score of 1000 points against the mean of the input, in float64 and in float32, with the exact law."""
     means = torch.linspace(-24, 0, 97, dtype=torch.float64)
     row = lookup(name)
     _, (axes,) = panels()
@@ -33,7 +33,7 @@ def plot_rounding(name: str, std: float) -> None:
             return row.function(x.to(kind)).double()
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AffscoreWarning)  # of the rounding that the picture shows
+            warnings.simplefilter("ignore", AffscoreWarning)  # it warns of the rounding that the picture shows
             rounded = [sample_score(in_format, mean, std, 1000, 1) for mean in means.tolist()]
         label = str(kind).removeprefix("torch.")
         axes.plot(means, rounded, mark, color=colour, markersize=5, alpha=0.8, label=label)
@@ -48,7 +48,7 @@ def plot_rounding(name: str, std: float) -> None:
 
 @styled
 def plot_shrinkage(names: Sequence[str], n: int) -> None:
-    """Figure 9 (bottom): the score of standard normal inputs against d / n, without and with shrinkage."""
+    """Draw the score of standard normal inputs against d / n, without and with shrinkage (Figure 9, bottom)."""
     ratios = np.array([0.1, 0.3, 0.6, 1.0, 1.4, 1.9])
     figure, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, covariance, title in zip(axes, ("empirical", "ledoit_wolf"), ("no shrinkage", "shrinkage"), strict=True):
@@ -62,7 +62,7 @@ def plot_shrinkage(names: Sequence[str], n: int) -> None:
 
 @styled
 def plot_zoo(*families: str) -> None:
-    """Every activation of the families: its graph (grey, not to scale) and its score curve over the same axis."""
+    """Draw the graph (grey, not to scale) and the score curve of every activation of the families over one axis."""
     rows = [row for row in CATALOGUE.values() if row.family in families]
     height = math.ceil(len(rows) / 2)
     figure, axes = panels(height, 2, height=1.75 * height, sharex=True, sharey=True)
@@ -74,7 +74,7 @@ def plot_zoo(*families: str) -> None:
         panel.plot(x, score_curve(row, x), color=GREEN, linewidth=3)
         panel.set_title(row.title, pad=3)
         panel.set(ylim=(-0.05, 1.08), yticks=[0, 1], xticks=[-8, 0, 8])
-    # Where the last row has one panel, the panel above the gap carries the numbers.
+    # If the last row has one panel, the panel above the gap has the numbers of the axis.
     for panel in (*axes[-2:], axes[len(rows) - 2]):
         panel.tick_params(labelbottom=True)
     figure.supxlabel("mean of the input", fontsize=15)

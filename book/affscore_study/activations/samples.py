@@ -1,4 +1,4 @@
-"""The affinity score of an activation on samples: one draw, and pooled feature maps.
+"""The affinity score of an activation on samples: one draw of inputs, and pooled feature maps.
 
 Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, Figures 8 and 9.
 """
@@ -24,8 +24,8 @@ def sample_score(
 ) -> float:
     """The score of a sample of n points in d independent coordinates, each N(mean, std^2): one cell of Figure 8.
 
-    The draw depends on ``seed``, ``mean``, ``std``, n and d only, so that all activations see the same inputs. NaN
-    where the output is constant. Raises ValueError for bad sizes or an unknown name.
+    The draw depends on ``seed``, ``mean``, ``std``, n and d only, so that all activations have the same inputs. The
+    score is NaN if the output is constant. Raises ValueError for wrong sizes or an unknown name.
 
     >>> round(sample_score("relu", 0.0, 1.0, n=200, d=20), 2)
     0.62
@@ -41,9 +41,9 @@ def pooled_score(
 
     A feature map has ``channels`` x ``positions`` standard normal inputs. The channels are independent; the positions
     of a channel have the share ``common`` of their variance in common. Each row of the sample is one map, with
-    ``channels * positions / pool`` entries. ``pool = 1`` is the flattened map, ``pool = positions`` one number for each
-    channel. Raises ValueError if ``pool`` does not divide ``positions``, ``common`` is not between 0 and 1, or a
-    size or name is wrong.
+    ``channels * positions / pool`` entries. ``pool = 1`` is the flattened map, and ``pool = positions`` gives one
+    number for each channel. Raises ValueError if ``pool`` does not divide ``positions``, ``common`` is not between 0
+    and 1, or a size or name is wrong.
 
     >>> round(pooled_score("relu", channels=32, positions=4, pool=4, n=100), 1)
     0.6
@@ -61,7 +61,7 @@ def pooled_score(
 
 def _normal(mean: float, std: float, shape: tuple[int, ...], seed: int) -> Tensor:
     positive("std", std)
-    # The bits of mean and std seed the draw too: no two cells of a sweep share their noise.
+    # The bits of mean and std are part of the seed, so that no two cells of a sweep have the same noise.
     bits = np.array([mean, std], dtype=np.float64).view(np.uint32).tolist()
     noise = np.random.default_rng([seed, *bits]).standard_normal(shape)
     return mean + std * torch.from_numpy(noise)

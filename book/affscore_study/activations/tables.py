@@ -1,4 +1,4 @@
-"""The catalogue of activations as a table, and each curve in two numbers."""
+"""Tables of the catalogue of activations, and of the statistics of their score curves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ActivationTable(Table):
             }
         )
 
-    # Markdown, unlike HTML, has its formulas typeset in Jupyter, in Colab and in the book.
+    # Formulas in Markdown, unlike those in HTML, are typeset in Jupyter, in Colab and in the book.
     _repr_html_ = None  # type: ignore[assignment]
 
     def _repr_markdown_(self) -> str:
@@ -39,7 +39,7 @@ class ActivationTable(Table):
 
 
 class SummaryTable(Table):
-    """The two statistics of each activation, sorted by the lowest score.
+    """A table of the statistics of each activation, sorted by the lowest score.
 
     >>> SummaryTable({"relu": Summary(0.036, -3.2, 4.8, 16.8), "tanh": Summary(0.147, -20.0, 40.0, 0.0)})
     name | lowest score | at mean | width | dead

@@ -1,1 +1,1 @@
-"""What the score does not see, and other measures beside it."""
+"""The study of the blind spots of the score, and of other measures."""

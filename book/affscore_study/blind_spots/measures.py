@@ -1,4 +1,4 @@
-"""What the score does not see, in numbers, and two measures beside it: Gelbrich's gap and R2."""
+"""The score of independent samples, and two measures to compare with the score: Gelbrich's gap and R2."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Array = NDArray[np.float64]
 
 
 def independent_scores(n: int, d: int, draws: int, *, kind: str = "empirical") -> Array:
-    """Scores of pairs of independent standard normal samples of shape (n, d); shape (draws,)."""
+    """The scores of pairs of independent standard normal samples of shape (n, d), as an array of shape (draws,)."""
     rng = np.random.default_rng([1, n, d])
     pairs = (rng.normal(size=(2, n, d)) for _ in range(draws))
     return np.array([affinity_score(x, y, covariance=kind).item() for x, y in pairs])
 
 
 def independent_laws(d: int) -> float:
-    """The score of two independent normal random variables in d dimensions, of random covariances: no sample at all."""
+    """The exact score of two independent normal variables in d dimensions with random covariances, without samples."""
     rng = np.random.default_rng([0, d])
     s_x, s_y = random_psd(d, rng), random_psd(d, rng)
     a = form_two(s_x, s_y)
@@ -35,24 +35,24 @@ def independent_laws(d: int) -> float:
 
 
 def _between_normals(s_x: Array, s_y: Array, shift: float = 0.0) -> float:
-    """W2 between normal laws of these covariances whose means are ``shift`` apart."""
+    """The distance W2 between normal distributions with these covariances whose means are ``shift`` apart."""
     half = root(s_x)
     return math.sqrt(max(shift**2 + np.trace(s_x + s_y - 2 * root(half @ s_y @ half)), 0.0))
 
 
 def normal_distance(x: Array, y: Array) -> float:
-    """W2 between the normal approximations of two samples of shape (n, d)."""
+    """The distance W2 between the normal approximations of two samples of shape (n, d)."""
     shift = float(np.linalg.norm(x.mean(axis=0) - y.mean(axis=0)))
     return _between_normals(covariance(x), covariance(y), shift)
 
 
 def gelbrich_gap(x: Array, y: Array) -> float:
-    """W2 of two samples of shape (n, d) minus W2 of their normal approximations, to 9 decimals."""
+    """The distance W2 of two samples of shape (n, d) minus that of their normal approximations, to 9 decimals."""
     return round(wasserstein2(x, y).item() - normal_distance(x, y), 9) + 0.0  # rounding may leave -0.0
 
 
 def smallest_steps() -> dict[str, float]:
-    """The smallest change of the gap from one map to the next, along three ways from a straight map to a bent one."""
+    """The smallest change of the gap from one map to the next, along three paths from an affine map to a bent one."""
     x, line = np.random.default_rng(0).normal(size=(100, 3)), np.linspace(-1, 1, 1001)[:, None]
     order = np.random.default_rng(1).permutation(100)
     pairs: dict[str, list[tuple[Array, Array]]]
@@ -69,7 +69,10 @@ def smallest_steps() -> dict[str, float]:
 
 
 def gelbrich_pairs() -> tuple[Array, Array, NDArray[np.bool_]]:
-    """W2 of the normal approximations and of the clouds, and whether the pair is PSD-affine, for 72 centred pairs."""
+    """The distances W2 of normal approximations and of clouds for 72 centred pairs, and whether a pair is PSD-affine.
+
+    Each of the three arrays has shape (72,).
+    """
     kinds = ["normal", "uniform", "skewed", "heavy", "two clumps"]
     rows = []
     for seed in range(72):
@@ -83,7 +86,7 @@ def gelbrich_pairs() -> tuple[Array, Array, NDArray[np.bool_]]:
 
 
 def r_squared(x: Array, y: Array, x_new: Array | None = None, y_new: Array | None = None) -> float:
-    """R2 of the linear regression of y on x with intercept, in sample or on new samples; all of shape (n, d)."""
+    """R2 of the linear regression of y on x with intercept, in sample or on new samples, all of shape (n, d)."""
     design = np.column_stack([np.ones(len(x)), x])
     weights = np.linalg.lstsq(design, y, rcond=None)[0]
     if x_new is not None and y_new is not None:
@@ -92,7 +95,7 @@ def r_squared(x: Array, y: Array, x_new: Array | None = None, y_new: Array | Non
 
 
 def square_fits(n: int, d: int, draws: int) -> tuple[list[float], list[float]]:
-    """In-sample and held-out R2 of the regression of the squares of normal samples (n, d) on the samples."""
+    """In-sample and held-out R2 of the regression of the squares of normal samples (n, d) on the samples, by draw."""
     inside, outside = [], []
     for seed in range(draws):
         x = np.random.default_rng(seed).normal(size=(2, n, d))

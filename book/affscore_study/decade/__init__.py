@@ -1,1 +1,1 @@
-"""A decade of architectures, each trained small on the same images with the same recipe."""
+"""The study of the decade in miniature: small networks of many architectures, trained on the same images alike."""

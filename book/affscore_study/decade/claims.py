@@ -1,7 +1,8 @@
-"""The source's sentences on trained networks, asked of the decade's; ``claims.toml`` has the sentences and the rules.
+"""Tests of the source's sentences on trained networks with the networks of the decade.
 
-A sentence on named architectures has Student's interval over their seeds; one on architectures has the interval that
-comes from leaving out one family of them at a time (:func:`kin`), each architecture taken as the mean over its seeds.
+``claims.toml`` has the sentences and the rules. A sentence on named architectures has Student's interval over their
+seeds. For a sentence on architectures in general, each architecture is the mean over its seeds, and the interval comes
+from leaving out one family (:func:`kin`) at a time.
 """
 
 from __future__ import annotations
@@ -28,59 +29,67 @@ __all__ = [
     "skip_modes_claim", "statistic", "turn",
 ]  # fmt: skip
 
-#: Stacks of convolutions, which the source says have "a very low spread".
+#: Stacks of convolutions, which have "a very low spread" according to the source.
 PLAIN = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg11_bn", "vgg13_bn", "vgg16_bn")
-RARE = 0.05  # the part of shuffles that may do as well
-#: Two modes of this many deviations between them should be found, with this power, before their absence counts.
+RARE = 0.05  # the fraction of shuffles that may do as well
+#: The absence of two modes counts only if the test would find modes so many standard deviations apart with this power.
 APART, ENOUGH = 4.0, 0.8
-#: ResNet18 twice; and two of different depths that have a stem of eight channels each (ResNet10 has more).
+#: ResNet18 with and without skips, and two ResNets of different depths with a stem of eight channels each (ResNet10 has
+#: more).
 _SKIPS, _NO_SKIPS = "resnet18", "resnet18_no_skips"
 _DEEP, _SHALLOW = "resnet34", "resnet18"
 
 
 def statistic(of: Callable[[np.ndarray], Any], network: Trained, pool: str = "spatial") -> float:
-    """A statistic of the scores of a network's calls, without dead ones."""
+    """A statistic of the scores of a trained network's calls, without dead calls."""
     return float(of(sequence(network.signatures[END, pool])))
 
 
 def common_seeds(names: Iterable[str], decade: Decade) -> list[int]:
-    """Seeds that all these networks have."""
+    """The seeds that all these networks have, in increasing order."""
     return sorted(set.intersection(*(set(decade[name]) for name in names)))
 
 
 def by_family(of: Callable[[np.ndarray], float], names: Sequence[str]) -> Interval:
-    """A statistic of architectures, from the numbers of those that are kept; a family is left out at a time."""
+    """A statistic of architectures, with the interval from leaving out one family at a time.
+
+    ``of`` returns the statistic, given the indices of the architectures that are kept.
+    """
     return leaving_out(of, len(names), [kin(name) for name in names])
 
 
 def seed_by_seed(names: Sequence[str], decade: Decade, gap: Callable[[Mapping[str, Trained]], float]) -> Interval:
-    """A number of several networks of one seed: mean and Student's interval over the seeds that all have."""
+    """The mean of a number of several networks of one seed, with Student's interval over the seeds that all have."""
     found = [gap({name: decade[name][seed] for name in names}) for seed in common_seeds(names, decade)]
     return student_interval(found)
 
 
 def by_seed(of: Callable[[np.ndarray], Any], decade: Decade, one: str, less: str | None = None) -> Interval:
-    """A :func:`statistic` of a network, less that of another one with the same seed where one is named; over seeds."""
+    """A :func:`statistic` of a network, minus that of the network ``less`` with the same seed, if one is named.
+
+    Returns the mean with Student's interval over the seeds.
+    """
     if less is None:
         return seed_by_seed([one], decade, lambda networks: statistic(of, networks[one]))
     return seed_by_seed([one, less], decade, lambda n: statistic(of, n[one]) - statistic(of, n[less]))
 
 
 def beyond_chance(part: float) -> Interval | float:
-    """The part of shuffles that do as well, for a rule by which one in twenty may.
+    """The fraction of shuffles that do as well, for a rule that allows one in twenty.
 
-    If more do, nothing is decided: so few networks cannot show that there is nothing beyond chance.
+    If more do as well, the interval has ends of NaN and nothing is decided, because so few networks cannot show that
+    there is nothing beyond chance.
     """
     return part if part <= RARE else Interval(part, math.nan, math.nan)
 
 
 def cut(found: Interval, low: float = -1.0) -> Interval:
-    """An interval of a correlation, which lies between -1 and 1, or of a part, which lies between ``low`` and 1."""
+    """The interval of a correlation, cut to -1 to 1, or of a fraction, cut to ``low`` to 1."""
     return Interval(found.mean, max(found.low, low), min(found.high, 1.0))
 
 
 def rank_correlation(one: Sequence[float] | np.ndarray, other: np.ndarray, names: Sequence[str]) -> Interval:
-    """Rank correlation over architectures, a family left out at a time, cut to -1 to 1."""
+    """The rank correlation over architectures; the interval leaves out one family at a time and is cut to -1 to 1."""
     one, other = np.asarray(one), np.asarray(other)
     return cut(by_family(lambda kept: float(stats.spearmanr(one[kept], other[kept]).statistic), names))
 
@@ -89,25 +98,25 @@ def _at_even_places(one: Trained, other: Trained) -> float:
     return math.sqrt(float(np.mean((profile(one.scores) - profile(other.scores)) ** 2)))
 
 
-#: Of two trained signatures: dynamic time warping as in the source's Figure 5 B, which grows with the number of calls
-#: since it is a sum over them, and the root mean squared difference at even places, which does not.
+#: Two distances of trained signatures. Dynamic time warping, as in the source's Figure 5 B, is a sum over calls and
+#: grows with their number. The root mean squared difference at evenly spaced places does not.
 DISTANCES: Mapping[str, Callable[[Trained, Trained], float]] = {
     "DTW, a sum over the calls": lambda one, other: dtw(one.scores, other.scores), "at even places": _at_even_places,
 }  # fmt: skip
 
 
 def turn(values: np.ndarray) -> float:
-    """How far a sequence is from monotone: the largest rise or the largest fall along it, whichever is smaller.
+    """The distance of a sequence from monotone: the largest rise or the largest fall along it, whichever is smaller.
 
     >>> turn(np.array([0.5, 0.75, 0.25])), turn(np.array([0.5, 0.25, 0.0]))
     (0.25, 0.0)
     """
-    after = np.subtract.outer(values, values)[np.tril_indices(len(values))]  # each value less an earlier one
+    after = np.subtract.outer(values, values)[np.tril_indices(len(values))]  # each value minus an earlier one
     return float(min(after.max(), -after.min()))
 
 
 def _with_power(found: Interval, calls: int, samples: int) -> Worded:
-    """A part of networks with two modes, without an interval where the test would hardly ever find them."""
+    """The fraction of networks with two modes. It has no interval if the test would hardly ever find two modes."""
     power = modes_power(calls, APART, samples)
     if power < ENOUGH:
         found = Interval(found.mean, math.nan, math.nan)
@@ -115,9 +124,9 @@ def _with_power(found: Interval, calls: int, samples: int) -> Worded:
 
 
 def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
-    """Section 4: has a ResNet more than one mode by Silverman's test, and no other network?
+    """Tests whether ResNets have more than one mode by Silverman's test, and other networks one (section 4).
 
-    The power of the test is that with the median number of calls of the networks.
+    The power of the test is computed for the median number of calls of the networks.
     """
     networks, found = architectures(decade), {}
     for row, residual in (("resnets", True), ("others", False)):
@@ -133,7 +142,7 @@ def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
 
 
 def skip_modes_claim(decade: Decade, samples: int = 40) -> Claim:
-    """Figure 7: does ResNet18 have two modes with its skips, and one without? By the test of :func:`modes_claims`."""
+    """Tests, as :func:`modes_claims`, whether ResNet18 has two modes with its skips and one without (Figure 7)."""
 
     def more(networks: Mapping[str, Trained]) -> float:
         two = [one_mode(networks[name].scores) < 0.05 for name in (_SKIPS, _NO_SKIPS)]
@@ -154,7 +163,7 @@ def _gap(network: Trained) -> float:
 
 
 def residual_claims(decade: Decade) -> list[Claim]:
-    """Appendix D and Figure 15: after the additions and inside the blocks, and deeper networks."""
+    """Tests of Appendix D and Figure 15: scores after the additions and inside the blocks, and in deeper networks."""
     found = {
         "gap": seed_by_seed([_SKIPS], decade, lambda n: _gap(n[_SKIPS])),
         "deeper": seed_by_seed([_DEEP, _SHALLOW], decade, lambda n: _after(n[_DEEP]) - _after(n[_SHALLOW])),
@@ -163,7 +172,11 @@ def residual_claims(decade: Decade) -> list[Claim]:
 
 
 def own_residual_claims(decade: Decade) -> list[Claim]:
-    """Questions of our own beside them: of Figure 7 the two means, and of Figure 15 what was there before training."""
+    """Tests of two questions of our own on Figures 7 and 15.
+
+    The first is the gap of ResNet18 with skips minus that without. The second is the part of the difference between a
+    deeper and a shallower ResNet that training adds to that before training.
+    """
 
     def gained(networks: Mapping[str, Trained]) -> float:
         trained, start = (_after(networks[_DEEP], state) - _after(networks[_SHALLOW], state) for state in (END, START))
@@ -177,7 +190,7 @@ def own_residual_claims(decade: Decade) -> list[Claim]:
 
 
 def depth_claims(decade: Decade) -> list[Claim]:
-    """Appendix D: VGG beside AlexNet and at three depths, DenseNet beside ResNet, a ViT along its layers."""
+    """Tests of Appendix D: VGG and AlexNet, VGGs of two depths, DenseNet and ResNet, and a ViT along its layers."""
 
     def level(of: str, to: str) -> Interval:
         return by_seed(np.mean, decade, of, to)
@@ -199,9 +212,9 @@ def depth_claims(decade: Decade) -> list[Claim]:
 
 
 def beginning_claims(decade: Decade, wide: np.ndarray) -> list[Claim]:
-    """Figure 11: a VGG16 without norm before and after training, and whether training bends in a monotone way.
+    """Tests of Figure 11: a VGG16 without norm before and after training, and whether scores change monotonically.
 
-    ``wide`` has the scores of starts with all channels of the original, (seeds, calls).
+    ``wide`` has the scores of starts with all channels of the original, shape (seeds, calls).
     """
 
     def raw(network: Trained) -> np.ndarray:

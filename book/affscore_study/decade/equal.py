@@ -1,6 +1,6 @@
-"""Scores with equally many numbers a call: some random channels of each, or one random position a channel of a map.
+"""Scores from equally many numbers in each call: some random channels, or one random position of each channel of a map.
 
-A score falls or rises with the number of channels, and architectures differ in theirs.
+This is a control, because a score depends on the number of channels, and architectures differ in that number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ __all__ = ["few_channels", "one_position"]
 
 @torch.no_grad()
 def few_channels(network: nn.Module, images: Tensor, channels: int) -> np.ndarray:
-    """Scores of each call with ``channels`` random channels, averages over space, (draws, calls); NaN where dead."""
+    """The scores of each call with ``channels`` random channels, averaged over space; NaN for a dead call.
+
+    Returns a float64 array of shape (draws, calls).
+    """
     with evaluating(network), trace(network, batch=len(images)) as found:
         network(images)
     rows = np.full((DRAWS, len(found.observations)), math.nan)
@@ -36,7 +39,7 @@ def few_channels(network: nn.Module, images: Tensor, channels: int) -> np.ndarra
 
 
 def one_position(network: nn.Module, images: Tensor) -> dict[str, float]:
-    """Scores of feature maps of which each channel is seen at one random position, means over the draws; by module.
+    """The scores of feature maps with each channel at one random position, by module, as means over the draws.
 
     There are as many numbers as in the map that is averaged over all positions. The networks and the maps are those of
     :func:`affscore_study.decade.maps.scored_maps`.

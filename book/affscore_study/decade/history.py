@@ -1,7 +1,7 @@
-"""The history to 2019 and the turn of the transformers: what it depends on, and what it does not.
+"""Tests of the source's history: the rise of scores to 2019, its causes, and the return of later networks.
 
-Architectures are the units here, each the mean over its seeds, and a family of them is left out at a time.
-``claims.toml`` has the sentences and the rules.
+The units are architectures, each the mean over its seeds, and intervals leave out one family at a time. ``claims.toml``
+has the sentences and the rules.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = ["VITS", "era_claims", "history_claims", "rise_claims", "trend_claims"
 
 WITHOUT_NORM = ("alexnet", "vgg11", "vgg13", "vgg16")
 VITS = ("vit_8", "vit_4")
-#: The networks that return to early shapes, says the source.
+#: The networks that return to early shapes according to the source.
 RETURNING = ("swin", "convnext")
-#: Random channels of a call; 0 stands for all.
+#: The numbers of random channels of a call; 0 stands for all channels.
 ALL_AND_FEW = (0, CHANNELS[0])
-#: Of the slide on deeper networks those that are here, and of the one on early ones.
+#: The networks of the decade that are on the slide of deeper networks, and those on the slide of early ones.
 DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), ("alexnet", "vgg16")
 
 
 def _early(decade: Decade, norm: bool = False) -> list[str]:
-    """Architectures from before the transformers, all or those with norm."""
+    """The architectures from before 2020, all of them or only those with batch norm."""
     names = [name for name in architectures(decade) if SETTINGS[name].year < 2020]
     return [name for name in names if not norm or name not in WITHOUT_NORM]
 
@@ -58,9 +58,10 @@ class _Levels:
         self, names: Iterable[str], what: Callable[..., Any] = np.mean, *,
         state: str = END, gates: bool = True, channels: int = 0,
     ) -> np.ndarray:  # fmt: skip
-        """Of each network's calls that are alive: the mean over its seeds, of few channels that of the first seed.
+        """The statistic ``what`` of each network's live calls, as a mean over its seeds, shape (networks,).
 
-        ``gates`` says whether gate calls count. A network without norm has one start, which is its raw one.
+        With few channels, only the first seed is used. Gate calls count only if ``gates`` is True. A network without
+        norm has only the raw start.
         """
         found = []
         for name in names:
@@ -81,21 +82,24 @@ def _channels(count: int) -> str:
 
 
 def _apart(values: np.ndarray, names: Sequence[str], group: Iterable[str]) -> Interval:
-    """Mean of the networks of a group less that of the others."""
+    """The mean of the networks of a group minus that of the others."""
     inside = np.isin(names, list(group))
     return by_family(lambda kept: float(values[kept][inside[kept]].mean() - values[kept][~inside[kept]].mean()), names)
 
 
 def rise_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Figure 5 A: a decade of rising linearity, with all channels of a call and with equally many."""
+    """Tests of the rise of linearity over a decade (Figure 5 A), with all channels of a call and with equally many."""
     levels, early = _Levels(decade, equal), _early(decade)
     found = {_channels(count): levels.rise(early, channels=count) for count in ALL_AND_FEW}
     return judged("decade", "rise", {"year": found})
 
 
 def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Is the rise to 2019 there before training? And among networks with norm, and with gate calls left out? And is
-    there a way back?"""
+    """Tests of the trend: the rise to 2019 before training and in the networks with norm, and the later return.
+
+    The rise is also tested without gate calls. The return is the difference between the networks that return to early
+    shapes and the others since 2018.
+    """
     levels = _Levels(decade, equal)
 
     def gain(state: str, norm: bool) -> Interval:
@@ -136,7 +140,7 @@ def trend_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
 
 def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
-    """The slides: median, maximum and range by year, and deeper networks beside early ones."""
+    """Tests of the slides: median, maximum and range of the scores by year, and deeper networks against early ones."""
     levels, early, some = _Levels(decade, equal), _early(decade), [*EARLY, *DEEPER]
     numbers: dict[str, Callable[..., Any]] = {
         "median score": np.median, "largest score": np.max, "range of the scores": np.ptp,
@@ -152,14 +156,14 @@ def era_claims(decade: Decade, equal: Mapping[str, Equal]) -> list[Claim]:
 
 
 def history_claims(decade: Decade) -> list[Claim]:
-    """Figure 5, A and B, but for the rise: GoogLeNet's range, EfficientNet's skewness, distances, the U-turn."""
+    """Tests of Figure 5 A and B: GoogLeNet's range, EfficientNet's skewness, distances and the U-turn."""
 
     def wider(networks: Mapping[str, Trained]) -> float:
         spread = {name: statistic(np.ptp, network) for name, network in networks.items()}
         return spread["googlenet"] - max(spread[name] for name in PLAIN)
 
     def far(of: Callable[[Trained, Trained], float], names: Sequence[str]) -> np.ndarray:
-        """Distance of each from AlexNet, mean over the seeds that both have."""
+        """The distance of each network from AlexNet, a mean over the seeds that both have."""
         first = decade["alexnet"]
         return np.array([np.mean([of(first[seed], decade[name][seed])
                                   for seed in common_seeds(("alexnet", name), decade)]) for name in names])  # fmt: skip
@@ -180,7 +184,10 @@ def history_claims(decade: Decade) -> list[Claim]:
 
 
 def vit_claims(decade: Decade) -> list[Claim]:
-    """Section 1: are both ViTs below every other architecture? By both pools, that of the source's code second."""
+    """Tests whether both ViTs are below every other architecture (section 1), by both pools.
+
+    The second pool, ``trailing``, is that of the source's code.
+    """
 
     def below(networks: Mapping[str, Trained], pool: str) -> float:
         level = {name: statistic(np.mean, network, pool) for name, network in networks.items()}

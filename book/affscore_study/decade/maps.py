@@ -1,6 +1,6 @@
-"""What averaging over positions does to the score of real feature maps, and to the clouds that it compares.
+"""The effect of averaging over positions on the score of feature maps, and the two clouds that a score compares.
 
-Figure 9 of the source asks the first of independent normal numbers; here the maps are those of trained networks.
+Figure 9 of the source averages independent normal numbers; here the maps come from trained networks.
 """
 
 from __future__ import annotations
@@ -21,29 +21,32 @@ from affscore_book.kit.features import Feature, features
 
 __all__ = ["SIDES", "Clouds", "clouds_of_call", "map_scores", "scored_maps"]
 
-#: Each map is averaged to as many positions along each side; None keeps all of them.
+#: The numbers of positions along each side to which a map is averaged; None keeps all positions.
 SIDES = (1, 2, 4, None)
 KINDS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.Hardswish, nn.SiLU)
-#: How many images a cloud shows.
+#: The number of images that a cloud shows.
 SHOWN = 48
 
 
 def _averaged(maps: Tensor, side: int | None) -> Tensor:
-    """(n, channels, height, width) to (n, channels * side * side), float64."""
+    """Maps of shape (n, channels, height, width), averaged to (n, channels * side * side), float64.
+
+    If ``side`` is None, they are flattened to (n, channels * height * width).
+    """
     maps = maps.double()
     return (maps if side is None else functional.adaptive_avg_pool2d(maps, side)).flatten(1)
 
 
 @torch.no_grad()
 def scored_maps(network: nn.Module, images: Tensor) -> dict[str, Feature]:
-    """What activations take and give that are feature maps of more than one position, by the name of their module.
+    """The inputs and outputs of activations that are feature maps with more than one position, by module name.
 
     Parameters
     ----------
     network
-        Its activations are modules, each run once for an image; it is left as it was.
+        Its activations must be modules that run once for an image. The function runs a copy of it.
     images
-        (n, channels, height, width), n of 2 or more.
+        Shape (n, channels, height, width), with n at least 2.
 
     Raises
     ------
@@ -54,14 +57,17 @@ def scored_maps(network: nn.Module, images: Tensor) -> dict[str, Feature]:
     modules = {name: module for name, module in network.named_modules() if isinstance(module, KINDS)}
     for module in modules.values():
         if not isinstance(module, nn.GELU):
-            module.inplace = False  # or the input would be gone
+            module.inplace = False  # otherwise the output would replace the input
     with evaluating(network), features(network, modules) as seen:
         network(images)
     return {name: maps for name, maps in seen.items() if maps.input.ndim == 4 and maps.input.shape[-1] > 1}
 
 
 def map_scores(network: nn.Module, images: Tensor) -> dict[str, dict[int | None, float]]:
-    """Scores of :func:`scored_maps` averaged to :data:`SIDES`, but not where a side has more positions than the map."""
+    """The scores of :func:`scored_maps`, averaged to each of :data:`SIDES`, by module name and side.
+
+    Sides with more positions than the map are left out.
+    """
     return {
         name: {
             side: affinity_score(*(_averaged(each, side) for each in maps)).item()
@@ -72,7 +78,7 @@ def map_scores(network: nn.Module, images: Tensor) -> dict[str, dict[int | None,
 
 
 class Clouds(NamedTuple):
-    """Two clouds of one call in the plane, each (points, 2): outputs, and the best affine image of the inputs."""
+    """Two clouds of one call in the plane, shape (points, 2): the outputs, and the best affine image of the inputs."""
 
     outputs: np.ndarray
     image: np.ndarray
@@ -80,11 +86,11 @@ class Clouds(NamedTuple):
 
 @torch.no_grad()
 def clouds_of_call(network: nn.Module, images: Tensor, call: int) -> Clouds:
-    """The two clouds that the score of a call compares, as seen along the two widest directions of the outputs.
+    """The two clouds that the score of a call compares, projected on the two widest directions of the outputs.
 
-    The unit of both axes is the root of the trace of the outputs' covariance. The first
-    :data:`SHOWN` images are shown; map and directions are of all. Of each direction the end with the larger third
-    power is drawn to the right, or up. A dead call has points at 0.
+    The unit of both axes is the root of the trace of the outputs' covariance. The first :data:`SHOWN` images are shown;
+    the affine map and the directions are fitted to all images. Each direction has the sign that makes the third moment
+    of the outputs positive. The points of a dead call are at 0.
 
     Raises
     ------

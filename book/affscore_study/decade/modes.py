@@ -1,4 +1,4 @@
-"""Has a sample one mode? Silverman's test, which finds its own bandwidth."""
+"""Silverman's test of whether a sample has one mode, which chooses its own bandwidth, and the power of this test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GRID, TOGETHER = 200, 10
 
 
 def _modes(samples: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Number of maxima of the normal kernel density estimate of each sample, shape (samples, n)."""
+    """The number of maxima of the normal kernel density estimate of each sample; ``samples`` has shape (samples, n)."""
     low, high = samples.min(axis=1) - 3 * bandwidth, samples.max(axis=1) + 3 * bandwidth
     grid = np.linspace(low, high, GRID, axis=1)
     density = np.exp(-0.5 * ((grid[:, :, None] - samples[:, None]) / bandwidth) ** 2).sum(axis=2)
@@ -31,15 +31,15 @@ def critical_bandwidth(values: np.ndarray) -> float:
 
 
 def one_mode(values: np.ndarray, draws: int = 2000) -> float:
-    """How likely a sample with one mode is to look as little like one: the p-value of Silverman's test.
+    """The p-value of Silverman's test for one mode: the probability of so large a critical bandwidth under one mode.
 
     Parameters
     ----------
     values
-        (n,), at least 4 different numbers.
+        Array of shape (n,) with at least 4 different numbers.
     draws
-        Samples of the density estimate at the critical bandwidth, scaled to the variance of ``values``. The p-value is
-        the share of them whose own critical bandwidth is larger.
+        The number of samples of the density estimate at the critical bandwidth, scaled to the variance of ``values``.
+        The p-value is the share of samples whose own critical bandwidth is larger.
 
     Raises
     ------
@@ -59,15 +59,16 @@ def one_mode(values: np.ndarray, draws: int = 2000) -> float:
     for first in range(0, draws, TOGETHER):
         shape = min(TOGETHER, draws - first), len(values)
         drawn = random.choice(values, shape) + bandwidth * random.normal(size=shape)
-        # It needs a larger bandwidth if this one leaves it more than one mode.
+        # The critical bandwidth of the draw is larger if it has more than one mode at this one.
         larger += int((_modes(centre + shrink * (drawn - centre), bandwidth) > 1).sum())
     return larger / draws
 
 
 def modes_power(n: int, apart: float, samples: int) -> float:
-    """How often :func:`one_mode` gives p below .05 for n values, half of each of two modes.
+    """The fraction of samples of n values in which :func:`one_mode` gives p below 0.05, if there are two modes.
 
-    Each mode is normal with standard deviation 1, and they are ``apart`` from each other.
+    Half of the values belong to each mode. The modes are normal with standard deviation 1, and their means differ by
+    ``apart``.
     """
     random = np.random.default_rng((0, n))
     drawn = (np.where(np.arange(n) < n // 2, 0.0, apart) + random.normal(size=n) for _ in range(samples))

@@ -1,4 +1,4 @@
-"""The options that the scripts have in common which train networks of the decade, and the data that they ask for."""
+"""The options that the scripts that train networks of the decade have in common, and the data that they name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def training_options(about: str | None, out: Path, networks: Collection[str]) ->
     about
         The script's docstring.
     out
-        The folder of the results, by default.
+        The default folder of the results.
     networks
-        Those from which ``--only`` chooses.
+        The names from which ``--only`` chooses.
 
     Examples
     --------

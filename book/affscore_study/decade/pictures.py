@@ -1,4 +1,4 @@
-"""Pictures that the networks of the decade were not trained on, as their batches have them."""
+"""Pictures on which the networks of the decade were not trained, in the form of their batches."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from affscore_book.kit.training import SIDE, ImageData
 
 __all__ = ["PICTURES", "other_pictures"]
 
-#: In the order in which they move away from what the networks know.
+#: The kinds of pictures, in the order of their distance from the training images.
 PICTURES = ("digits", "photographs", "shuffled", "noise")
 
 
 def _grey(image: object) -> Tensor:
-    """A PIL image as (1, 32, 32), between 0 and 255."""
+    """A PIL image as a grey float32 tensor of shape (1, 32, 32), with values between 0 and 255."""
     small = image.convert("L").resize((SIDE, SIDE))  # type: ignore[attr-defined]
     return torch.frombuffer(bytearray(small.tobytes()), dtype=torch.uint8).reshape(1, SIDE, SIDE).float()
 
 
 def other_pictures(kind: str, n: int, data: ImageData) -> Tensor:
-    """Pictures of one kind, float32 (n, 1, 32, 32), between 0 and 255; the same at each call.
+    """Pictures of one kind, float32 of shape (n, 1, 32, 32) with values from 0 to 255; the same ones at each call.
 
     Parameters
     ----------
     kind
         ``"digits"``: scikit-learn's handwritten digits, 8 x 8 pixels enlarged. ``"photographs"``: grey crops of the ten
-        photographs of :func:`affscore.zoo.datasets.photographs`. ``"shuffled"``: validation images, the pixels of
-        each in an order of its own. ``"noise"``: independent pixels with the mean and the standard deviation
-        of the training pixels, not cut to the range.
+        photographs of :func:`affscore.zoo.datasets.photographs`. ``"shuffled"``: validation images, each with its
+        pixels in a different random order. ``"noise"``: independent pixels with the mean and the standard deviation of
+        the training pixels, not cut to the range.
     n
-        At most 1,797 digits and 5,000 shuffled pictures.
+        The number of pictures, at most 1,797 digits and 5,000 shuffled pictures.
     data
-        What the networks were trained on.
+        The images on which the networks were trained.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""One ResNet taught without labels, four ways, so that its signature can be set beside the supervised one.
+"""Four pretext tasks that train a ResNet without labels, for the comparison of its signatures with the supervised one.
 
 Each task is a module that holds the network, without its last layer, and a head that is thrown away afterwards. The
-last layer is then fitted to labels, the rest unchanged (:func:`probe`), so that all are judged by one accuracy.
+last layer is then fitted to labels and the rest is left unchanged (:func:`probe`), so that all networks have an
+accuracy.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from affscore_book.kit.training import ImageData, Images
 
 __all__ = ["PRETEXTS", "AutoEncoder", "BarlowTwins", "Pretext", "RotationTask", "SimCLR", "probe", "views"]
 
-#: Channels that a view keeps of an image's area, and how much its brightness changes.
+#: The least share of an image's area that a view keeps, and the largest relative change of its brightness.
 AREA, BRIGHTNESS = 0.3, 0.4
 
 
 def views(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image cropped to .3 to 1 of its area and enlarged again, flipped in half the cases, brighter or darker.
+    """The images cropped to 0.3 to 1 of their area and enlarged again, flipped in half the cases, brighter or darker.
 
-    uint8 (n, channels, H, W) to float32 of the same shape, between 0 and 255. Colours, which SimCLR changes as well,
-    a grey picture does not have.
+    ``images`` is uint8 of shape (n, channels, H, W); the views are float32 of the same shape, with values from 0 to
+    255. SimCLR changes colours as well, which grey pictures do not have.
     """
     n = len(images)
     side = (AREA + (1 - AREA) * torch.rand(n, generator=generator)).sqrt()
@@ -48,7 +49,7 @@ class Pretext(nn.Module, ABC):
     network
         Its attribute ``fc`` is a linear layer. It is changed in place until :meth:`give_back`.
     data
-        Says how images are standardised.
+        The data set, which standardises the images.
     """
 
     def __init__(self, network: Any, data: ImageData) -> None:
@@ -59,10 +60,10 @@ class Pretext(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Of a batch of uint8 images (n, 1, 32, 32): a scalar."""
+        """The loss of a batch of uint8 images of shape (n, 1, 32, 32), a scalar."""
 
     def features_of_views(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Of two views of each image, first all first views, (2n, width)."""
+        """The features of two views of each image, shape (2n, width); the n first views come first."""
         return self.network(self.data.standardise(torch.cat([views(images, generator), views(images, generator)])))
 
     def give_back(self) -> nn.Module:
@@ -72,7 +73,7 @@ class Pretext(nn.Module, ABC):
 
 
 class RotationTask(Pretext):
-    """By which multiple of 90 degrees was the image turned? (Gidaris, Singh and Komodakis 2018)"""
+    """The task of naming the multiple of 90 degrees by which an image is turned (Gidaris, Singh and Komodakis 2018)."""
 
     def __init__(self, network: Any, data: ImageData) -> None:
         super().__init__(network, data)
@@ -85,7 +86,7 @@ class RotationTask(Pretext):
 
 
 class SimCLR(Pretext):
-    """Which of all other views is the one of the same image? (Chen et al. 2020, equation 1)"""
+    """The task of finding the view of the same image among all other views (Chen et al. 2020, equation 1)."""
 
     TEMPERATURE = 0.5
 
@@ -96,12 +97,12 @@ class SimCLR(Pretext):
     def loss(self, images: Tensor, generator: torch.Generator) -> Tensor:
         z = functional.normalize(self.head(self.features_of_views(images, generator)))
         n = len(images)
-        similar = (z @ z.T / self.TEMPERATURE).fill_diagonal_(-torch.inf)  # no view is asked about itself
+        similar = (z @ z.T / self.TEMPERATURE).fill_diagonal_(-torch.inf)  # a view is not compared with itself
         return functional.cross_entropy(similar, torch.arange(2 * n).roll(n))
 
 
 class BarlowTwins(Pretext):
-    """The correlations between the features of two views are to be the identity matrix (Zbontar et al. 2021)."""
+    """The task of making the correlations between the features of two views the identity (Zbontar et al. 2021)."""
 
     WEIGHT = 0.005
 
@@ -121,7 +122,7 @@ class BarlowTwins(Pretext):
 
 
 class AutoEncoder(Pretext):
-    """The image from the 64 numbers that the network makes of its 1,024 pixels: mean squared error."""
+    """The task of restoring an image from the 64 features of its 1,024 pixels, with the mean squared error as loss."""
 
     def __init__(self, network: Any, data: ImageData) -> None:
         super().__init__(network, data)
@@ -135,7 +136,7 @@ class AutoEncoder(Pretext):
         return functional.mse_loss(self.head(self.network(pixels)), pixels[:, :1])
 
 
-#: By the name that stands in files.
+#: The tasks by their names in files.
 PRETEXTS: dict[str, type[Pretext]] = {
     "rotation": RotationTask, "simclr": SimCLR, "barlow_twins": BarlowTwins, "autoencoder": AutoEncoder,
 }  # fmt: skip
@@ -144,8 +145,8 @@ PRETEXTS: dict[str, type[Pretext]] = {
 def probe(network: Any, data: ImageData, images: Images) -> None:
     """Fit the last layer ``network.fc`` to labels by logistic regression, in place; nothing else changes.
 
-    The network's features are standardised first, and that is then written into the layer. Labels are as many
-    different ones as the layer has outputs.
+    The network's features are standardised first, and the standardisation is then merged into the layer. There must be
+    as many different labels as the layer has outputs.
     """
     last, network.fc = network.fc, nn.Identity()
     network.eval()

@@ -1,4 +1,4 @@
-"""What the source reads off single signatures (section 4 and Appendix D), asked of the decade's; seed by seed.
+"""Tests of the source's sentences on single signatures (section 4 and Appendix D) with the decade's, seed by seed.
 
 ``claims.toml`` has the sentences and the rules.
 """
@@ -28,7 +28,7 @@ from affscore_study.kit.rules import judged
 
 __all__ = ["likeness_claims", "spread_claims", "tail_claims"]
 
-#: Before residual networks, says the source: their spread goes with their accuracy.
+#: The architectures before residual networks, whose spread is related to their accuracy according to the source.
 PRE_RESIDUAL = (*PLAIN, "googlenet", "inception_v3")
 #: Architectures with residual connections after ResNet.
 AFTER = ("mobilenet_v2", "mnasnet", "mobilenet_v3", "efficientnet", "convnext")
@@ -36,7 +36,7 @@ RESNETS = ["resnet10", "resnet18", "resnet34"]
 
 
 def spread_claims(decade: Decade) -> list[Claim]:
-    """Section 4 and Appendix D on ranges, maxima and single architectures."""
+    """Tests of section 4 and Appendix D on ranges, maxima and single architectures."""
     names = list(architectures(decade))
 
     def widest(of: Mapping[str, Trained]) -> float:
@@ -44,7 +44,7 @@ def spread_claims(decade: Decade) -> list[Claim]:
         return max(spread[name] for name in PLAIN) - float(np.median(list(spread.values())))
 
     def linearizers(networks: Mapping[str, Trained]) -> float:
-        """Mean score of the calls between dense blocks minus that of the calls inside them."""
+        """The mean score of the calls between dense blocks minus that of the calls inside them."""
         found = networks["densenet40"].end
         between, inside = (
             found.mean[[part in call.module for call in found.calls]].mean() for part in ("transition", "denselayer")
@@ -65,7 +65,10 @@ def spread_claims(decade: Decade) -> list[Claim]:
 
 
 def _pre_residual(decade: Decade) -> dict[str, Interval]:
-    """Section 4: the spread tells the accuracy of stacks and inception networks, and does so "similarly to depth"."""
+    """The rank correlation of spread and accuracy for stacks and inception networks, and its lead over that of depth.
+
+    Section 4 says that the spread predicts the accuracy "similarly to depth".
+    """
     table = np.array([
         np.mean([(np.ptp(each.scores), len(each.end.calls), each.accuracy) for each in decade[name].values()], axis=0)
         for name in PRE_RESIDUAL
@@ -80,14 +83,14 @@ def _pre_residual(decade: Decade) -> dict[str, Interval]:
 
 
 def tail_claims(decade: Decade) -> list[Claim]:
-    """Section 4 on the shapes of the densities: heavier tails are more kurtosis."""
+    """Tests of section 4 on the shapes of the densities, with the kurtosis as the measure of heavy tails."""
     pairs = {"Swin − AlexNet": ("swin", "alexnet"), "ConvNeXt − VGG16": ("convnext", "vgg16")}
     found = {names: by_seed(stats.kurtosis, decade, *pair) for names, pair in pairs.items()}
     return judged("decade", "tails", {"kurtosis": found})
 
 
 def likeness_claims(decade: Decade) -> list[Claim]:
-    """Figure 5 C and section 4: who looks like whom? Distances of signatures, in one seed, of both kinds."""
+    """Tests of the similarities in Figure 5 C and section 4, by both distances of signatures within one seed."""
     networks = architectures(decade)
     seeds = common_seeds(networks, decade)
     later = [name for name in networks if SETTINGS[name].year > 2014]
@@ -95,13 +98,13 @@ def likeness_claims(decade: Decade) -> list[Claim]:
     def nearness(
         of: Callable[[Trained, Trained], float], one: str, other: str, than: list[str], part: float, seed: int
     ) -> float:
-        """Distance of two networks minus that which a part of the others (``than`` without the second) falls below."""
+        """The distance of two networks minus the quantile ``part`` of the distances to ``than`` without the second."""
         own = decade[one][seed]
         others = [of(own, decade[name][seed]) for name in than if name != other]
         return of(own, decade[other][seed]) - float(np.quantile(others, part))
 
     def foreign(of: Callable[[Trained, Trained], float], seed: int) -> float:
-        """How much farther the ViTs are from the other architectures than those are from each other in the median."""
+        """The ViTs' mean distance to the other architectures minus the median over all architectures of that mean."""
         mean = {
             one: float(np.mean([of(decade[one][seed], decade[other][seed]) for other in networks if other != one]))
             for one in networks

@@ -1,4 +1,4 @@
-"""The recipe as one more thing that two signatures may differ by: each network trained at four learning rates.
+"""The effect of the training recipe on signatures, measured with networks trained at four learning rates.
 
 The rules below were committed before the first training, and stand in ``claims.toml``. ``book/data/decade/rates.py``
 makes the runs, and :mod:`affscore_book.decade.rates` reads them.
@@ -57,15 +57,15 @@ __all__ = [
 
 
 def history_networks(runs: Sequence[RateRun]) -> list[str]:
-    """The networks of the history that were trained at every rate with the first seed, whether a run failed or not."""
+    """The networks of the history that were trained at every rate with the first seed; failed runs count as well."""
     trained = {(run.name, run.rate) for run in runs if run.seed == 0}
     return [name for name in FOLLOWED + OTHERS if all((name, rate) in trained for rate in RATES)]
 
 
 def at_accuracy(run: RateRun, level: float) -> float:
-    """Mean score when the validation accuracy first reaches ``level``, linear between the two moments around it.
+    """The mean score at the moment when the validation accuracy first reaches ``level``; NaN if it never does.
 
-    NaN where it never does.
+    The score is interpolated linearly between the two snapshots around that moment.
 
     >>> run = RateRun("a", 0.001, 0, 0.9, np.array([0.1, 0.5, 0.9]), np.array([0.8, 0.6, 0.7]), math.nan)
     >>> round(at_accuracy(run, 0.7), 3)
@@ -79,10 +79,10 @@ def at_accuracy(run: RateRun, level: float) -> float:
 
 
 def recipe_distances(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> dict[str, tuple[float, float]]:
-    """By network: root mean squared difference of its mean score between two rates, and between two seeds.
+    """For each network, the root mean squared differences of its mean score between two rates and between two seeds.
 
-    Two rates have one seed in common, two seeds one rate. Networks that have no two rates or no two seeds are left out;
-    the arguments are those of :func:`recipe_rung`.
+    Two rates are compared for one seed, and two seeds at one rate. Networks without two rates or without two seeds are
+    left out. The arguments are those of :func:`recipe_rung`.
     """
     found: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(run.name for run in runs if run.name in FOLLOWED):
@@ -97,18 +97,18 @@ def recipe_distances(runs: Sequence[RateRun], *, equal_accuracy: bool = True) ->
 
 
 def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> Interval:
-    """What another learning rate does to the mean score of a network, less what another seed does.
+    """The effect of another learning rate on the mean score of a network, minus the effect of another seed.
 
     Parameters
     ----------
     runs
-        Of :data:`FOLLOWED`; those that failed are left out.
+        Runs of the networks :data:`FOLLOWED`; those that failed are left out.
     equal_accuracy
-        Compare at the highest validation accuracy that every run of the network reaches; else at the end.
+        Compare at the highest validation accuracy that every run of the network reaches; otherwise at the end.
 
     Returns
     -------
-    The mean over networks of the difference of :func:`recipe_distances`, families left out one at a time.
+    The mean over networks of the difference of :func:`recipe_distances`. Its interval leaves out one family at a time.
 
     Raises
     ------
@@ -123,9 +123,11 @@ def recipe_rung(runs: Sequence[RateRun], *, equal_accuracy: bool = True) -> Inte
 
 
 def device_distance(runs: Sequence[RateRun], others: Sequence[RateRun]) -> tuple[int, float]:
-    """How many runs of the same network, rate and seed two lists have from different devices, and how far apart they
-    are: the root mean squared difference of the mean score at the end. The lists are those of :func:`load_rates`, with
-    and without a GPU's.
+    """The number of runs that two lists have from different devices, and the difference between their scores.
+
+    Runs are compared if they have the same network, rate and seed. The difference is the root mean squared difference
+    of the mean scores at the end, or NaN without such runs. The lists are those of :func:`load_rates`, with and without
+    a GPU's runs.
 
     >>> ends = {"cpu": 0.70, "a GPU": 0.71}
     >>> runs = [RateRun("vgg11", 0.004, 0, 0.9, np.ones(1), np.array([end]), 0.5, device=device)
@@ -141,15 +143,19 @@ def device_distance(runs: Sequence[RateRun], others: Sequence[RateRun]) -> tuple
 
 
 def best_rates(runs: Sequence[RateRun]) -> dict[str, float]:
-    """By network, the rate with the highest validation accuracy at the end, first seed; of equals the smaller."""
+    """For each network, the rate with the highest validation accuracy of the first seed at the end.
+
+    If two rates are equally good, the smaller one is chosen.
+    """
     found = {name: first_runs(runs, name) for name in dict.fromkeys(run.name for run in runs)}
     return {name: max(mine, key=lambda rate: mine[rate].validation[-1]) for name, mine in found.items() if mine}
 
 
 def as_good_rates(runs: Sequence[RateRun]) -> dict[str, list[float]]:
-    """By network, the rates that 5,000 validation images cannot tell from the best: within its standard error.
+    """For each network, the rates whose accuracy on 5,000 validation images is within a standard error of the best.
 
-    First seed, as :func:`best_rates`; the standard error is that of a share, sqrt(p (1 - p) / images).
+    The first seed is used, as in :func:`best_rates`. The standard error is that of a proportion,
+    sqrt(p (1 - p) / images).
 
     >>> ends = {0.001: 0.900, 0.002: 0.896, 0.004: 0.895}
     >>> runs = [RateRun("vgg11", rate, 0, 0.9, np.array([end]), np.ones(1), 0.5) for rate, end in ends.items()]
@@ -165,12 +171,12 @@ def as_good_rates(runs: Sequence[RateRun]) -> dict[str, list[float]]:
 
 
 def rate_table(runs: Sequence[RateRun]) -> Table:
-    """Mean score and accuracy of each network of the history by learning rate, first seed.
+    """A table of the mean score and the accuracy of each network of the history by learning rate, for the first seed.
 
-    Columns: network; one for each rate; best rate, that with the highest validation accuracy; lowest and highest
-    accuracy on the test images over the rates; runs, of all rates and seeds that are stored; what another rate and
-    another seed change at equal validation accuracy, root mean square, and the ratio of the two, NaN where no two seeds
-    are stored.
+    Columns: network; the mean score at each rate; best rate, the one with the highest validation accuracy; lowest and
+    highest accuracy on the test images over the rates; runs, the number of stored ones of all rates and seeds; the root
+    mean squared differences between two rates and between two seeds at equal validation accuracy, and the ratio of the
+    two, which are NaN if no two seeds are stored.
     """
     best, apart, rows = best_rates(runs), recipe_distances(runs), []
     for name in history_networks(runs):
@@ -188,7 +194,7 @@ def rate_table(runs: Sequence[RateRun]) -> Table:
 
 
 def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
-    """Does another learning rate move a mean score by more than another seed? At equal accuracy, and at the end."""
+    """Tests whether the learning rate changes a mean score more than the seed, at equal accuracy and at the end."""
     found = {}
     for moment, equal in (("at equal validation accuracy", True), ("at the end", False)):
         names = recipe_distances(runs, equal_accuracy=equal)
@@ -198,7 +204,7 @@ def rung_claims(runs: Sequence[RateRun]) -> list[Claim]:
 
 
 def _level(runs: Sequence[RateRun], name: str, rate: float, of: Callable[[RateRun], float]) -> float:
-    """A number of the runs of a network at a rate that did not fail, mean over the seeds."""
+    """The mean over the seeds of a number of the runs of a network at a rate, without failed runs."""
     return float(np.mean([of(run) for run in runs if (run.name, run.rate) == (name, rate) and not run.failed]))
 
 
@@ -207,10 +213,10 @@ def _last(run: RateRun) -> float:
 
 
 def claims_by_rate(runs: Sequence[RateRun]) -> list[Claim]:
-    """Year and mean score of the history: each network at its own best rate, and all at one; also with few channels.
+    """Tests of the correlation of year and mean score with each network at its own best rate, and with all at one rate.
 
-    The networks are those of :func:`history_networks`. The best rate is that of the first
-    seed, and so are the scores with few channels.
+    Both use all channels and few channels. The networks are those of :func:`history_networks`. The best rate and the
+    scores with few channels are those of the first seed.
     """
     best, firsts = best_rates(runs), [run for run in runs if run.seed == 0]
     chosen = {"each at its own best rate": best} | {f"all at {rate:g}": dict.fromkeys(best, rate) for rate in RATES}
@@ -233,14 +239,14 @@ def _years(names: Sequence[str]) -> list[int]:
 
 
 def _trained_at(runs: Sequence[RateRun], rates: Mapping[str, float]) -> list[str]:
-    """The networks of the history whose first seed did not fail at the rate that is theirs."""
+    """The networks of the history whose first seed did not fail at the given rate of the network."""
     return [name for name in history_networks(runs) if rates.get(name) in first_runs(runs, name)]
 
 
 def rise_by_rate(runs: Sequence[RateRun]) -> dict[float, float]:
-    """By learning rate, by how much the mean score rises in a year: least squares over the networks of the history.
+    """For each learning rate, the rise of the mean score in a year, by least squares over the networks of the history.
 
-    Networks that failed at a rate are left out there; scores are means over seeds, all channels.
+    Networks that failed at a rate are left out at that rate. Scores are means over seeds, with all channels.
     """
     found = {}
     for rate in RATES:
@@ -251,10 +257,10 @@ def rise_by_rate(runs: Sequence[RateRun]) -> dict[float, float]:
 
 
 def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
-    """Rank correlation of year and mean score of the history, (choices,), for every choice of good rates.
+    """The rank correlations of year and mean score of the history for every choice of good rates, shape (choices,).
 
-    A network may take any rate of :func:`as_good_rates`, which its validation accuracy does
-    not tell from its best; scores are means over seeds, all channels, as in :func:`claims_by_rate`.
+    A network may have any rate of :func:`as_good_rates`, which its validation accuracy does not distinguish from its
+    best one. Scores are means over seeds, with all channels, as in :func:`claims_by_rate`.
     """
     good, names = as_good_rates(runs), history_networks(runs)
     levels = [[_level(runs, name, rate, _last) for rate in good[name]] for name in names]
@@ -264,19 +270,19 @@ def choices_of_rates(runs: Sequence[RateRun]) -> np.ndarray:
 
 
 def power_of_rung(runs: Sequence[RateRun], rate_spread: float) -> float:
-    """How often the rule of :func:`rung_claims` would say that the rate counts, were it to move a score by so much.
+    """The power of the rule of :func:`rung_claims` if the rate changes a mean score by ``rate_spread``.
 
     Parameters
     ----------
     runs
-        The spread from seed to seed, of which each network of a draw has one, is that of the runs with several seeds,
-        at equal accuracy.
+        The runs with several seeds give the spread between seeds at equal accuracy. Each network of a draw has one of
+        these spreads.
     rate_spread
-        Root mean squared difference that the rate alone makes between two rates of a network.
+        The root mean squared difference that the rate alone makes between two rates of a network.
 
     Returns
     -------
-    The part of 400 draws whose interval lies above ``FLOOR``.
+    The fraction of 400 draws whose interval lies above ``FLOOR``.
     """
     spreads = []
     for name in FOLLOWED:

@@ -1,7 +1,7 @@
-"""What goes with a signature: accuracy, other measures of the same calls, and the family of the network.
+"""Tests of relations between signatures and accuracy, other measures of the same calls, and families of networks.
 
-Architectures are the results here, each taken as the mean over its seeds; intervals leave out a family at a time.
-``claims.toml`` has the sentences and the rules.
+The units are architectures, each the mean over its seeds, and intervals leave out one family at a time. ``claims.toml``
+has the sentences and the rules.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = [
     "permutation_share",
 ]  # fmt: skip
 
-#: What the source reads off a signature (Figure 6).
+#: The statistics of a signature that the source uses (Figure 6).
 STATISTICS: tuple[Callable[..., Any], ...] = (np.min, np.median, np.mean, np.max, np.ptp, np.std)
 
 
 def _strongest(table: np.ndarray, target: np.ndarray) -> float:
-    """The largest absolute correlation of a column of (n, p) with a target (n,); columns without spread are out."""
+    """The largest absolute correlation of a non-constant column of ``table`` (n, p) with ``target`` (n,)."""
     varied = table[:, np.ptp(table, axis=0) > 1e-12]
     return float(np.abs(np.corrcoef(varied.T, target)[:-1, -1]).max())
 
 
 def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
-    """Figure 6: does the signature tell more of the accuracy than the sizes do? And is it more than chance?"""
+    """Tests whether the signature predicts the accuracy better than sizes do, and better than chance (Figure 6)."""
     found = {name: list(seeds.values()) for name, seeds in architectures(decade).items()}
     target = np.array([np.mean([each.accuracy for each in seeds]) for seeds in found.values()])
     told = np.array([[np.mean([of(each.scores) for each in seeds]) for of in STATISTICS] for seeds in found.values()])
@@ -53,11 +53,11 @@ def accuracy_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
 
 
 def member_correlations(decade: Decade, families: Mapping[str, str]) -> Table:
-    """Table 2 of the source: correlations of the score with other measures; a row an architecture, mean over seeds.
+    """The correlations of the score with other measures (Table 2), with a row for each architecture, a mean over seeds.
 
     An architecture that is the only one of its family here has a row for each seed. Columns: model, then the measures
-    of :func:`affscore_study.suite.compare.companion_correlations`. ``families`` has the beginnings of the names of a
-    family.
+    of :func:`affscore_study.suite.compare.companion_correlations`. ``families`` maps each family to the beginning of
+    the names of its networks.
     """
     rows: list[dict[str, Any]] = []
     names = list(architectures(decade))
@@ -74,9 +74,10 @@ def member_correlations(decade: Decade, families: Mapping[str, str]) -> Table:
 
 
 def other_measure_claims(decade: Decade) -> list[Claim]:
-    """Table 2: "no other metric ... exhibits a strong consistent correlation"; the strongest of five, R2 held out.
+    """Tests the sentence that "no other metric ... exhibits a strong consistent correlation" (Table 2).
 
-    A family is the mean of its architectures. The strongest is chosen anew whenever a family is left out.
+    The number is the strongest mean correlation of five measures, with R2 on held-out images. A family is the mean of
+    its architectures. The strongest measure is chosen anew when a family is left out.
     """
     table = member_correlations(decade, {})
     family = np.array([kin(name) for name in table["model"]])
@@ -103,7 +104,10 @@ def _finite_mean(values: np.ndarray) -> float:
 
 
 def family_distances(decade: Decade, of: Callable[[Trained, Trained], float]) -> tuple[list[str], np.ndarray]:
-    """Names, and the distance between each two architectures, mean over the seeds that both have (Figure 16)."""
+    """The names and the distances of the architectures, a symmetric array of shape (n, n) (Figure 16).
+
+    A distance is a mean over the seeds that both architectures have.
+    """
     found = architectures(decade)
     names = list(found)
     table = np.zeros((len(names), len(names)))
@@ -114,9 +118,10 @@ def family_distances(decade: Decade, of: Callable[[Trained, Trained], float]) ->
 
 
 def permutation_share(table: np.ndarray, labels: Sequence[str], draws: int = 2000) -> float:
-    """The part of shuffled labels whose families are as close: mean distance within over that between families.
+    """The fraction of shuffles of the labels whose families are as close as those of ``labels``.
 
-    ``table`` is (n, n) and symmetric; at least one family has two members.
+    Closeness is the mean distance within families divided by that between families. ``table`` is symmetric of shape
+    (n, n), and at least one family has two members.
 
     >>> table = 1.0 - np.kron(np.eye(2), np.ones((3, 3)))
     >>> round(permutation_share(table, list("aaabbb")), 1)
@@ -134,7 +139,7 @@ def permutation_share(table: np.ndarray, labels: Sequence[str], draws: int = 200
 
 
 def family_claims(decade: Decade) -> list[Claim]:
-    """Figure 16: do signatures "identify in a meaningful way the similarities in the architectural choices"?"""
+    """Tests whether signatures show "in a meaningful way the similarities in the architectural choices" (Figure 16)."""
     readings = {}
     for convention, of in DISTANCES.items():
         names, table = family_distances(decade, of)

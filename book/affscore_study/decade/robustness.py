@@ -1,4 +1,4 @@
-"""What a trained signature does when the batch, the seed, the pictures or the task of the training change.
+"""Tests of the change of a trained signature with the batch, the seed, the pictures and the task of the training.
 
 ``claims.toml`` has the sentences and the rules.
 """
@@ -29,11 +29,11 @@ __all__ = [
     "task_distances", "taught",
 ]  # fmt: skip
 
-#: By network, what :func:`load_further` gives.
+#: For each network, the further measurements that :func:`load_further` returns.
 Further = Mapping[str, Mapping[str, Any]]
 #: The residual network of :mod:`affscore_study.decade.pretext`.
 TAUGHT = "resnet18"
-#: So many seeds of each architecture can be the nearest network.
+#: The number of seeds of each architecture among which the nearest network is searched.
 NEAREST = 3
 
 
@@ -42,13 +42,13 @@ def _rms(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _shrinking(found: Mapping[str, Any], which: str) -> float:
-    """Change of a network's scores from its largest batches to its smallest."""
+    """The root mean squared change of a network's scores from its largest batches to its smallest."""
     sizes = found["sizes"]
     return _rms(sizes[min(sizes)][which], sizes[max(sizes)][which])
 
 
 def batch_claims(further: Further) -> list[Claim]:
-    """Figure 10, left, and the titles of Figure 12, over six networks; the source speaks of a VGG16."""
+    """Tests of Figure 10 (left) and the titles of Figure 12 over six networks; the source uses a VGG16."""
     numbers = {
         "change": lambda found: _shrinking(found, "mean"),
         "std": lambda found: float(np.nanmean(found["sizes"][512]["std"])),
@@ -63,8 +63,10 @@ def batch_claims(further: Further) -> list[Claim]:
 
 
 def map_table(further: Further, equal: Mapping[str, Equal]) -> Table:
-    """Scores of feature maps: one random position of each channel, averages over 1 x 1, 2 x 2 and 4 x 4 positions, and
-    flattened; a row a network, means over its maps of 4 x 4 positions or more. The first two have one number a channel.
+    """A table of the scores of feature maps with a row for each network, as means over maps of 4 x 4 positions or more.
+
+    Columns: network; maps, their number; the scores of one random position of each channel, of averages to 1 x 1, 2 x 2
+    and 4 x 4 positions, and of the flattened maps. The first two scores are from one number for each channel.
     """
     rows = []
     for name, found in further.items():
@@ -77,10 +79,10 @@ def map_table(further: Further, equal: Mapping[str, Equal]) -> Table:
 
 
 def map_claims(further: Further, equal: Mapping[str, Equal]) -> list[Claim]:
-    """Figure 9: averaging a map to one number a channel, and what shrinkage does from 1,024 to 128 images."""
+    """Tests of Figure 9: the effects of averaging a map to one number a channel, and of shrinkage as batches shrink."""
 
     def beside(other: Callable[[str, str], float]) -> list[float]:
-        """Root mean square over the maps of each network of the score of its averages less another one."""
+        """For each network, the root mean squared difference over its maps of another score and the averages' score."""
         return [
             math.sqrt(float(np.mean([(other(name, key) - row["1"]) ** 2 for key, row in found["maps"].items()])))
             for name, found in further.items() if found["maps"]
@@ -94,7 +96,7 @@ def map_claims(further: Further, equal: Mapping[str, Equal]) -> list[Claim]:
 
 
 def seed_claims(decade: Decade) -> list[Claim]:
-    """Figure 10, right: nine seeds."""
+    """Tests of Figure 10 (right): the difference between signatures of two seeds."""
     found = {}
     for name in ("vgg11_bn", "resnet18"):
         scores = [each.end.mean for each in decade[name].values()]
@@ -106,7 +108,10 @@ def seed_claims(decade: Decade) -> list[Claim]:
 
 
 def data_claims(further: Further) -> list[Claim]:
-    """Appendix F: signatures on other pictures lie nearer than on noise. DTW, each from the validation images'."""
+    """Tests whether signatures on other pictures are nearer to the validation images' than those on noise (Appendix F).
+
+    The distance is DTW.
+    """
 
     def moved(found: Mapping[str, Any], kind: str) -> float:
         own, other = found["sizes"][512]["mean"], np.nanmean(found["pictures"][kind], axis=0)
@@ -120,9 +125,9 @@ def data_claims(further: Further) -> list[Claim]:
 
 
 def taught(decade: Decade) -> dict[str, list[Trained]]:
-    """The residual networks by the task that they were trained for; the one with labels is ``"labels"``.
+    """The residual networks by the task of their training; the task with labels is ``"labels"``.
 
-    Of the last there are as many as of the others, the first seeds.
+    Every task has as many networks as the one with the fewest, the first seeds.
     """
     found = {name.partition(" ")[2] or "labels": list(seeds.values()) for name, seeds in decade.items()
              if name.partition(" ")[0] == TAUGHT}  # fmt: skip
@@ -131,20 +136,22 @@ def taught(decade: Decade) -> dict[str, list[Trained]]:
 
 
 def _with_tasks(decade: Decade) -> tuple[list[str], list[Trained]]:
-    """Each of the :func:`taught` networks, and what it was trained for."""
+    """The tasks of the :func:`taught` networks, and the networks."""
     pairs = [(task, network) for task, networks in taught(decade).items() for network in networks]
     return [task for task, _ in pairs], [network for _, network in pairs]
 
 
 def task_distances(decade: Decade) -> tuple[list[str], np.ndarray]:
-    """What each of the :func:`taught` networks was trained for, and the DTW distances of their signatures, (n, n)."""
+    """The task of each of the :func:`taught` networks, and the DTW distances of their signatures, shape (n, n)."""
     labels, networks = _with_tasks(decade)
     scores = [each.scores for each in networks]
     return labels, np.array([[dtw(one, other) for other in scores] for one in scores])
 
 
 def purity(distances: np.ndarray, labels: list[str]) -> float:
-    """Average linkage cut into as many clusters as there are labels: the part that has its cluster's most frequent one.
+    """The fraction of items that have the most frequent label of their cluster.
+
+    The clusters come from average linkage of the ``distances`` (n, n), cut into as many clusters as there are labels.
 
     >>> purity(np.array([[0, 1, 9.0], [1, 0, 9], [9, 9, 0]]), ["a", "a", "b"])
     1.0
@@ -157,9 +164,9 @@ def purity(distances: np.ndarray, labels: list[str]) -> float:
 
 
 def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Interval:
-    """Appendix G: is a signature learned without labels farther from one learned with them than two seeds are?
+    """The distance between signatures learned without labels and with labels, beyond that of seeds (Appendix G).
 
-    A number for each task: the mean distance between the two kinds minus that between two seeds of one kind.
+    Each task gives the mean distance between the two kinds minus that between two seeds of one kind.
     """
     scores = {task: [each.end.mean for each in networks] for task, networks in groups.items()}
     seeds = {task: float(np.mean([_rms(*pair) for pair in combinations(rows, 2)])) for task, rows in scores.items()}
@@ -172,10 +179,10 @@ def _taught_otherwise(groups: Mapping[str, list[Trained]]) -> Interval:
 
 
 def nearest_architectures(decade: Decade, distance: Callable[[Trained, Trained], float]) -> dict[str, list[str]]:
-    """By task, the architecture of the nearest network taught with labels, for each network without.
+    """For each task, the architecture of the network taught with labels that is nearest to each of the task's networks.
 
-    Of each architecture the first :data:`NEAREST` can be found. Under ``"labels"``: those of networks taught with
-    labels, all architectures after each other, each beside all others but itself.
+    The search is among the first :data:`NEAREST` seeds of each architecture. ``"labels"`` has the nearest architectures
+    of these networks themselves, in the order of the architectures; each is compared with all others.
     """
     known = [each for networks in architectures(decade).values() for each in list(networks.values())[:NEAREST]]
 
@@ -188,9 +195,9 @@ def nearest_architectures(decade: Decade, distance: Callable[[Trained, Trained],
 
 
 def retrieval_claims(decade: Decade) -> list[Claim]:
-    """Does a signature stay its architecture's, whatever the task? Its nearest other signature is then of ResNet18.
+    """Tests whether a signature still identifies its architecture after training on other tasks.
 
-    A task gives one number.
+    Its nearest signature of a network trained with labels is then of ResNet18. Each task gives one number.
     """
     retrieved = {}
     known = [each.name for networks in architectures(decade).values() for each in list(networks.values())[:NEAREST]]
@@ -204,9 +211,9 @@ def retrieval_claims(decade: Decade) -> list[Claim]:
 
 
 def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
-    """Table 3: are the mean scores as alike over the tasks as in the source, and more alike than other measures are?
+    """Tests whether mean scores vary as little over the tasks as in the source, and less than other measures (Table 3).
 
-    A task is left out at a time.
+    The intervals leave out one task at a time.
     """
     labels, networks = _with_tasks(decade)
 
@@ -235,7 +242,7 @@ def spread_of_tasks_claims(decade: Decade) -> list[Claim]:
 
 
 def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
-    """Figure 19 and Appendix G: one architecture, five tasks. Does a signature tell them, and how far are they?"""
+    """Tests whether signatures of one architecture distinguish five tasks (Figure 19 and Appendix G)."""
     groups = taught(decade)
     labels, table = task_distances(decade)
     own, random = purity(table, labels), np.random.default_rng(0)
@@ -246,7 +253,7 @@ def task_claims(decade: Decade, draws: int = 1000) -> list[Claim]:
     found = leaving_out(left, len(labels), labels)
     chance = float(np.mean([purity(table, random.permutation(labels).tolist()) >= own for _ in range(draws)]))
     measured = {
-        # Where the purity is the same without any of the tasks, no task decides, and the number stands for itself.
+        # If the purity stays the same when any task is left out, there is no interval and the number alone is judged.
         "purity": own if math.isnan(found.low) else cut(found, 0.0),
         "chance": beyond_chance(chance),
         "otherwise": _taught_otherwise(groups),

@@ -1,4 +1,4 @@
-"""What the audit shows of the decade's networks: a table and two figures."""
+"""The table and the figures with which the audit shows the networks of the decade."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ __all__ = ["network_table", "plot_beginnings", "plot_tree"]
 
 
 def network_table(decade: Decade) -> Table:
-    """All networks: name; year; thousand parameters; calls; seeds; minutes a training, rounded; accuracy, the mean over
-    the seeds, plus or minus half of Student's interval (NaN for one seed)."""
+    """A table of all networks.
+
+    Columns: name; year; thousand parameters; calls; seeds; minutes of a training, rounded; accuracy, the mean over the
+    seeds, plus or minus half of Student's interval (NaN for one seed).
+    """
     rows = []
     for name, seeds in decade.items():
         first, accuracies = next(iter(seeds.values())), [each.accuracy for each in seeds.values()]
@@ -36,9 +39,9 @@ def network_table(decade: Decade) -> Table:
 
 @styled
 def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str] | None = None) -> None:
-    """A tree of signatures, average linkage of ``distances`` (n, n).
+    """Draw a tree of signatures by average linkage of ``distances`` (n, n).
 
-    Leaves of one group (by default the label) have one colour; those that are alone in theirs are black.
+    Leaves of one group (by default the label) have one colour; a leaf that is alone in its group is black.
     """
     _, (axes,) = panels(height=1.4 + 0.28 * len(labels))
     tree = dendrogram(linkage(squareform(distances), "average"), orientation="left", ax=axes,
@@ -55,7 +58,7 @@ def plot_tree(distances: np.ndarray, labels: Sequence[str], groups: Sequence[str
 
 @styled
 def plot_beginnings(table: Table) -> None:
-    """How much of a trained signature its start tells, beside another trained seed; a row a network."""
+    """Draw the squared correlations of each network's trained signatures with starts and with other trained seeds."""
     rows = table.rows()
     _, (axes,) = panels(height=1.4 + 0.36 * len(rows))
     for place, row in enumerate(rows):

@@ -1,6 +1,6 @@
-"""Train a network of the decade by a recipe, and the recipes that were tried on one network of each family.
+"""The training of a network of the decade by a recipe, and the recipes that were tried on one network of each family.
 
-A training that was stopped goes on from its checkpoint and ends with the same weights, bit for bit on the same machine.
+A training that was stopped resumes from its checkpoint and ends with the same weights, bit for bit on the same machine.
 Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch).
 """
 
@@ -26,9 +26,9 @@ from affscore_study.kit.training import augment
 
 __all__ = ["CANDIDATES", "SNAPSHOTS", "fit_recipe", "measure_norm", "snapshot_steps"]
 
-#: Snapshots of a training.
+#: The number of snapshots of a training.
 SNAPSHOTS = 12
-#: What was tried.
+#: The recipes that were tried.
 CANDIDATES = tuple(Recipe(rate, smoothing) for smoothing in (0.0, 0.1) for rate in (0.002, 0.001, 0.004))
 
 
@@ -54,31 +54,32 @@ def fit_recipe(
     after_step: Callable[[int], None] | None = None,
     after_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> list[dict[str, float]]:
-    """Train in place; the network ends in evaluation mode.
+    """Train a network in place; it ends in evaluation mode.
 
     Parameters
     ----------
     network
-        Takes float32 (n, 3, 32, 32), gives logits (n, classes). Its training draws no random numbers (no dropout).
+        Maps float32 of shape (n, 3, 32, 32) to logits of shape (n, classes). Its training draws no random numbers (no
+        dropout).
     epochs
-        Passes over ``data.train``.
+        The number of passes over ``data.train``.
     seed
-        Of order and augmentation. The weights are the caller's.
+        The seed of order and augmentation. The caller draws the weights.
     loss
-        Of a batch of uint8 images, without their labels; None for cross-entropy.
+        The loss of a batch of uint8 images without their labels; None for cross-entropy.
     backward
-        Called with the number of the step, from 1, and its loss in place of ``loss.backward()``: what adds a penalty.
+        Called with the number of the step, from 1, and its loss, instead of ``loss.backward()``. It can add a penalty.
     checkpoint
-        A file written after every epoch, complete or as it was before, and read at the start. The caller removes it.
+        A file that is replaced as a whole after every epoch and read at the start. The caller removes it.
     after_step
-        Called with the number of finished steps, between the steps; an epoch that was stopped calls it again.
+        Called with the number of finished steps between the steps. A resumed epoch calls it again.
     after_epoch
         Called with the record of the epoch.
 
     Returns
     -------
-    One record an epoch: ``"loss"`` is the mean training loss, ``"validation"`` the accuracy on validation images (only
-    with labels), ``"seconds"`` the processor's time.
+    A record for each epoch: ``"loss"``, the mean training loss; ``"validation"``, the accuracy on validation images
+    (only with labels); and ``"seconds"`` of processor time.
 
     Raises
     ------

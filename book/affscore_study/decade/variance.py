@@ -1,7 +1,7 @@
-"""What makes two signatures differ, and when in a training which calls move.
+"""Sources of the differences between signatures, and the times in a training at which calls change.
 
-Signatures of one architecture are compared call by call. Those of two architectures have different numbers of calls;
-they are compared at the same shares of the way from the first call to the last (:func:`profile`).
+Signatures of one architecture are compared call by call. Those of two architectures have different numbers of calls and
+are compared at the same fractions of the way from the first call to the last (:func:`profile`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from affscore_study.imagenet_signatures.explained import shares
 
 __all__ = ["PLACES", "known_at_start", "moved_half", "movers", "profile"]
 
-#: At how many places the signatures of two architectures are compared.
+#: The number of places at which the signatures of two architectures are compared.
 PLACES = 20
-#: A call whose score changes by less has not moved: between two batches scores differ by about .005.
+#: The least change of a score that counts as a move; between two batches scores differ by about 0.005.
 MOVED = 0.02
 
 
 def profile(scores: np.ndarray) -> np.ndarray:
-    """Scores (calls,) at :data:`PLACES` even steps from the first call to the last, linear in between.
+    """The ``scores`` (calls,), interpolated linearly at :data:`PLACES` evenly spaced places from first call to last.
 
     >>> profile(np.array([0.0, 1.9])).round(1)[:4].tolist()
     [0.0, 0.1, 0.2, 0.3]
@@ -38,11 +38,11 @@ def _scores(seeds: Mapping[int, Trained], state: str) -> list[np.ndarray]:
 
 
 def known_at_start(decade: Decade) -> Table:
-    """How much of a trained signature its architecture says before training, beside what another trained seed says.
+    """A table of the part of a trained signature that untrained networks, and other trained seeds, account for.
 
-    Columns: network; seeds; start and ceiling, the mean squared correlation over the calls of a trained signature with
-    the starts (batch norm set) of the *other* seeds, and with the other trained seeds. Only networks with
-    two seeds or more, and at least 3 calls.
+    Columns: network; seeds; start and ceiling, the mean squared correlations over the calls of a trained signature with
+    the starts (batch norm set) of the *other* seeds, and with the other trained seeds. Networks with one seed, or with
+    fewer than 3 calls that are never dead, are left out.
     """
     rows = []
     for name, seeds in decade.items():
@@ -61,10 +61,10 @@ def known_at_start(decade: Decade) -> Table:
 
 
 def moved_half(found: Course) -> np.ndarray:
-    """The step at which each call has gone half of its way from its start to its end for the first time, (calls,).
+    """The first step at which the score of each call is halfway from its start to its end, float64 of shape (calls,).
 
-    Between two measured moments the way is taken to be straight in the logarithm of step + 1. NaN for a call whose
-    score at the end is within :data:`MOVED` of that at the start, or that is dead at a moment.
+    Between two measured moments, the score is interpolated linearly in the logarithm of step + 1. The step is NaN for a
+    call whose score at the end is within :data:`MOVED` of that at the start, or that is dead at some moment.
 
     >>> scores = np.array([[1.0, 0.5], [0.8, 0.5], [0.2, 0.5]])
     >>> moved_half(Course(np.array([0, 9, 99]), scores, np.zeros(3))).round(1).tolist()
@@ -84,9 +84,12 @@ def moved_half(found: Course) -> np.ndarray:
 
 
 def movers(courses: Mapping[str, Course]) -> Table:
-    """When the calls of each network move. Columns: network; rise, of the mean score from the start to its highest
-    moment; calls; moved, of them; first, median and last step at which a call has gone half of its way; place and
-    step, the rank correlation of that step with the call's place; p, of the latter (both NaN for fewer than 4 calls).
+    """A table of the steps at which the calls of each network change.
+
+    Columns: network; rise, that of the mean score from the start to its highest moment; calls; moved, the number of
+    calls that change; first, median and last, the steps at which a call is halfway (:func:`moved_half`); place and
+    step, the rank correlation of that step with the place of the call; p, the p-value of this correlation. The last two
+    are NaN if fewer than 4 calls change.
     """
     rows = []
     for name, found in courses.items():

@@ -1,1 +1,1 @@
-"""The first chapter: the signature of a real network."""
+"""The study of the first chapter, the signature of a real network."""

@@ -1,4 +1,4 @@
-"""What training changes in the signature of a small EfficientNet, and what the paper says of larger ones."""
+"""The change of the signature of a small EfficientNet by training, and the paper's sentence on larger ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["before_and_after", "not_run"]
 
 
 def before_and_after(folder: str | Path) -> Table:
-    """Median and spread of the stored scores of EfficientNet-Lite0 in batches of two sizes.
+    """A table of the median and the spread of the stored scores of EfficientNet-Lite0 in batches of two sizes.
 
-    "Before" has random weights and batch norm set.
+    The state "before" has random weights and batch norm set.
     """
     pairs = [
         [Signature.load(Path(folder) / f"efficientnet_lite0.{kind}.photographs.{size}.spatial.json")
@@ -33,5 +33,5 @@ def before_and_after(folder: str | Path) -> Table:
 
 
 def not_run() -> ClaimTable:
-    """The source's sentence on the skewness of its own networks."""
+    """The table of the source's sentence on the skewness of its own networks, which is not run here."""
     return ClaimTable(judged("first_signature", "not_run", {}))

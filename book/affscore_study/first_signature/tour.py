@@ -1,4 +1,4 @@
-"""Where the inputs of every ReLU6 call of a network lie, as the moving picture of the introduction shows them."""
+"""Histograms of the inputs of every ReLU6 call of a network, which the moving picture of the introduction shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["inputs_of_calls"]
 
 
 def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signature) -> list[dict[str, Any]]:
-    """For every call of a ReLU6 module, in the order of the signature, where its inputs lie.
+    """The distribution of the inputs of every call of a ReLU6 module, in the order of the signature.
 
     Parameters
     ----------
@@ -30,8 +30,9 @@ def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signat
     Returns
     -------
     list of dict
-        ``name``, that of the call; ``score``, to 4 decimals; ``heights``, how many inputs lie in each of BINS bars over
-        RANGE, as per cent of the highest bar; ``below`` and ``above``, the per cent of inputs under 0 and over 6.
+        ``name``, that of the call; ``score``, to 4 decimals; ``heights``, the numbers of inputs in each of BINS bars
+        over RANGE, in percent of the highest bar; ``below`` and ``above``, the percentages of inputs under 0 and over
+        6.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Measure what the scores of EfficientNet-Lite0 are compared with: its linear twins, its pairs, other crops."""
+"""Measurements to compare with the scores of EfficientNet-Lite0: linear twins, paired scores, and other crops."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["measure_twins"]
 
 
 def measure_twins(model: nn.Module, batch: Tensor, other: Tensor) -> dict[str, list[float]]:
-    """For each call on one batch its score and what it is compared with.
+    """The score of each call on one batch, and five numbers to compare it with, as lists over the calls.
 
-    ``twin`` is the score of its linear twin, ``plain`` that without shrinkage, ``paired`` the paired score, ``own``
-    the share of crops whose best partner is their own output, and ``strangers`` the score of the inputs with the
-    outputs of ``other``, a batch of as many other crops. For the last three ReLU6 is the only activation: the calls
-    are those of its modules.
+    ``twin`` is the score of the linear twin, ``plain`` the score without shrinkage, ``paired`` the paired score,
+    ``own`` the share of crops whose best partner is their own output, and ``strangers`` the score of the inputs with
+    the outputs of ``other``, a batch of as many other crops. The last three are for the calls of ReLU6 modules, so
+    ReLU6 must be the only activation.
     """
     found = signature(model, [batch], companions=["twin"], micro_batch=32)
     plain = signature(model, [batch], covariance="empirical", micro_batch=32)
@@ -34,7 +34,7 @@ def measure_twins(model: nn.Module, batch: Tensor, other: Tensor) -> dict[str, l
 
 
 def pooled_clouds(model: nn.Module, batch: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Pooled inputs and outputs of each call of a ReLU6 module, float64, of shape (n, channels)."""
+    """The pooled inputs and outputs of each call of a ReLU6 module, float64 of shape (n, channels)."""
     pooled: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     def look(call: int, x: Tensor, y: Tensor) -> None:

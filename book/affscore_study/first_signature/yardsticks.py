@@ -1,4 +1,4 @@
-"""The steps of the zigzag by three yardsticks: the score, its distance to the linear twin, and no shrinkage."""
+"""The steps of the zigzag by three measures: the score, its distance to the linear twin, and the unshrunk score."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ YARDSTICKS = ("score", "score − twin", "score without shrinkage")
 def measure_yardsticks(
     model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
 ) -> dict[str, list[list[float]]]:
-    """For each yardstick, a row for each pair: its first call, its second, that one moved, and the control.
+    """For each measure, a row for each pair: its first call, its second call, the second one moved, and the control.
 
-    Parameters are those of :func:`affscore_study.first_signature.zigzag.measure_blocks`.
+    The parameters are those of :func:`affscore_study.first_signature.zigzag.measure_blocks`.
     """
     found: dict[str, list[list[float]]] = {name: [] for name in YARDSTICKS}
     for _, calls in pooled_calls(model, pairs, parts):
@@ -42,7 +42,9 @@ def measure_yardsticks(
 
 
 def load_yardsticks(path: str | Path) -> dict[str, NDArray[np.float64]]:
-    """What ``book/data/first_signature/yardsticks.py`` stored: per yardstick (blocks, 4), the blocks with a skip.
+    """For each measure, the array (blocks, 4) that ``book/data/first_signature/yardsticks.py`` stored.
+
+    The blocks are those with a skip connection.
 
     Raises FileNotFoundError if there is no such file, and ValueError if it is not such a file.
     """
@@ -54,10 +56,10 @@ def load_yardsticks(path: str | Path) -> dict[str, NDArray[np.float64]]:
 
 
 def yardsticks_table(blocks: dict[str, NDArray[np.float64]]) -> Table:
-    """Mean step from the first call to the second, to the second moved, and to the control; and what that leaves.
+    """A table of the mean steps from the first call to the second, to the second moved, and to the control.
 
-    ``part`` is the control's step as a part of the whole one: the amount's. ``low`` and ``high`` are the ends of its
-    interval, one block left out at a time.
+    ``part`` is the step to the control as a fraction of the whole step, the part of the amount of cutting. ``low`` and
+    ``high`` are the ends of its interval, which leaves out one block at a time.
     """
     rows = []
     for by, scores in blocks.items():

@@ -1,6 +1,6 @@
-"""Measure the two ReLU6 calls of the blocks of an EfficientNet-Lite, as they are and with moved channels.
+"""Measurements of the two ReLU6 calls of the blocks of an EfficientNet-Lite, as they are and with moved channels.
 
-:mod:`affscore_book.first_signature.zigzag` says why.
+:mod:`affscore_book.first_signature.zigzag` explains their purpose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from affscore_book.kit.tables import Table
 
 __all__ = ["measure_blocks", "pairs_of", "watched", "zigzag_table"]
 
-# Values of each channel and picture from which the shift of a channel is read off.
+# The number of values of each channel and picture from which the shift of a channel is computed.
 SAMPLE = 16
 
 
@@ -39,7 +39,7 @@ def pairs_of(model: Any) -> list[tuple[int, bool, int, int]]:
 
 @contextmanager
 def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Iterator[Callable[[Tensor], None]]:
-    """Runs of the model in which ``see(call, input, output)`` is told of every call of a ReLU6 module."""
+    """A function that runs the model and calls ``see(call, input, output)`` for every call of a ReLU6 module."""
     inputs, call = [], 0
 
     def before(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -69,11 +69,11 @@ def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Ite
 def pooled_calls(
     model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
 ) -> list[tuple[tuple[float, float], list[tuple[Tensor, Tensor]]]]:
-    """Per pair the two shares that are cut, and pooled inputs and outputs: first, second, moved, control.
+    """For each pair, the two shares that are cut, and the pooled inputs and outputs: first, second, moved, control.
 
-    Parameters are those of :func:`measure_blocks`.
+    The parameters are those of :func:`measure_blocks`.
     """
-    generator = torch.Generator().manual_seed(0)  # of the control, and of the values that shifts are read off
+    generator = torch.Generator().manual_seed(0)  # draws the control, and the values from which shifts are computed
     pooled: dict[int, list[tuple[Tensor, Tensor]]] = defaultdict(list)
     shares: dict[int, list[Tensor]] = defaultdict(list)
     values: dict[int, list[Tensor]] = defaultdict(list)
@@ -122,16 +122,16 @@ def pooled_calls(
 def measure_blocks(
     model: nn.Module, pairs: Sequence[tuple[int, bool, int, int]], parts: Sequence[Tensor]
 ) -> list[Block]:
-    """The blocks of a network whose activations are modules of class ReLU6.
+    """The measured blocks of a network whose activations are modules of class ReLU6.
 
     Parameters
     ----------
     model
-        In evaluation mode.
+        The network in evaluation mode.
     pairs
-        Those of :func:`pairs_of`; the two calls of a pair have the same channels in the same order.
+        The pairs of :func:`pairs_of`; the two calls of a pair have the same channels in the same order.
     parts
-        Tensors of shape (n, 3, h, w), together one batch.
+        Tensors of shape (n, 3, h, w), which together are one batch.
     """
     found = []
     for (number, skip, _, _), (cut, calls) in zip(pairs, pooled_calls(model, pairs, parts), strict=True):
@@ -141,5 +141,5 @@ def measure_blocks(
 
 
 def zigzag_table(networks: Sequence[Zigzag]) -> Table:
-    """The steps of all networks, a row for the blocks with a skip connection and one for those without."""
+    """A table of the steps of all networks, with a row for the blocks with a skip connection and one for the others."""
     return Table.from_rows([network.row(skip) for network in networks for skip in (True, False)], digits=3)

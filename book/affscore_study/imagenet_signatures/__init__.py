@@ -1,1 +1,1 @@
-"""The signatures of the paper's networks: its sentences and tables, and the full run."""
+"""The study of ImageNet signatures: tests of the paper's sentences and tables, and the full run."""

@@ -1,8 +1,8 @@
-"""ViT beside MNASNet, and VGG16, before training: with all channels and with equally many, beside linear twins.
+"""A control for the number of channels: scores of ViT, MNASNet and VGG16 before training, with all channels and 50.
 
-``book/data/imagenet_signatures/make.py --channels`` writes the stored scores, by :func:`channel_control`. More channels
-than pictures can raise a score, and a pool changes their number too; the linear twin
-(:func:`affscore.companions.linear_twin`) says how far a score would fall for straight lines.
+``book/data/imagenet_signatures/make.py --channels`` writes the stored scores with :func:`channel_control`. More
+channels than pictures can raise a score, and a pool changes the number of channels too. The score of the linear twin
+(:func:`affscore.companions.linear_twin`) shows how far a score would fall if the activation were affine.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ __all__ = ["channel_control", "channel_gap", "channel_medians", "channel_scores"
 
 #: The families that are compared.
 FAMILIES = ("ViT", "MNASNet")
-#: Draws of the channels that are kept, whose scores are averaged.
+#: The number of draws of the kept channels, over which scores are averaged.
 CHOICES = 5
 
 
 def channel_control(
     model: nn.Module, parts: Sequence[Tensor], kept: int, pool: str = "spatial"
 ) -> dict[str, list[float | None]]:
-    """The score of each call with all its channels and with ``kept`` of them drawn at random, and those of the twins.
+    """The scores of each call and of its linear twin, with all channels and with ``kept`` channels drawn at random.
 
     Returns
     -------
-    Lists of (calls,), rounded to five digits, None for NaN: ``"all"`` and ``"few"``, the mean over :data:`CHOICES`
-    draws, and of the linear twins ``"all_twin"`` and ``"few_twin"``. A call keeps all channels where it has no more.
+    Lists of shape (calls,), rounded to five digits, with None for NaN: ``"all"``, and ``"few"``, the mean over
+    :data:`CHOICES` draws, and for the linear twins ``"all_twin"`` and ``"few_twin"``. A call with ``kept`` channels or
+    fewer keeps them all.
     """
     seen = []
     for part in parts:
@@ -59,17 +60,17 @@ def channel_control(
 
 
 def _with_twin(x: Tensor, y: Tensor) -> list[float]:
-    """The score of a call and that of its linear twin."""
+    """The score of a call, and the score of its linear twin."""
     return [affinity_score(x, other, covariance="ledoit_wolf").item() for other in (y, linear_twin(x, y))]
 
 
 def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
-    """For each network of :data:`FAMILIES` the medians over its calls, by the names in its file; the cheapest first.
+    """For each network of :data:`FAMILIES`, cheapest first, the medians over its calls by the names in its file.
 
     Raises
     ------
     FileNotFoundError
-        If ``folder`` holds none.
+        If ``folder`` holds no such scores.
     ValueError
         If a file is damaged.
     """
@@ -80,9 +81,10 @@ def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float
 
 
 def channel_scores(folder: str | os.PathLike[str], network: str) -> list[dict[str, np.ndarray]]:
-    """The scores of the calls of one network, by the names in its files, (calls,) each; one draw of weights a file.
+    """The scores of the calls of one network, float64 of shape (calls,), by the names in its files.
 
-    Raises as :func:`channel_medians`.
+    The list has an entry for each file, which holds one draw of the weights. Raises the errors of
+    :func:`channel_medians`.
     """
     return [_lists(path) for path in _files(folder, f"{network}*")]
 
@@ -100,9 +102,9 @@ def _lists(path: Path) -> dict[str, np.ndarray]:
 
 
 def channel_table(medians: Mapping[str, Mapping[str, float]]) -> Table:
-    """A row a network: its median score with all channels, with 50 and by the trailing pool, and those of the twins.
+    """The median scores of each network with all channels, with 50 and by the trailing pool, and those of its twins.
 
-    Where the trailing pool averages the same axes as the spatial one, its scores are those of all channels.
+    If the trailing pool averages over the same axes as the spatial one, its scores are those of all channels.
     """
     rows = []
     for name, found in medians.items():
@@ -115,7 +117,7 @@ def channel_table(medians: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def channel_gap(medians: Mapping[str, Mapping[str, float]]) -> Interval:
-    """How far ViT's medians with 50 channels a call lie from MNASNet's, with Welch's interval over the networks."""
+    """The mean of ViT's medians with 50 channels a call minus that of MNASNet's, with Welch's interval."""
     vit, mnasnet = (
         [found["spatial50"] for name, found in medians.items() if facts(name).family == family] for family in FAMILIES
     )

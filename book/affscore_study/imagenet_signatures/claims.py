@@ -1,7 +1,7 @@
-"""The rows of the chapter's tables of claims: our number for what a source says, with its interval.
+"""The tables of claims about ImageNet signatures: our number for each claim of a source, with its interval.
 
-Each function gives the rows of one table; ``claims.toml`` has the claims and the rules. ``folder`` is that of the
-stored signatures.
+Each function returns the rows of one table; ``claims.toml`` has the claims and the rules. ``folder`` is the folder of
+the stored signatures.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ __all__ = [
     "channel_claims", "deeper_with_norm", "measure_claims", "own_claims", "pool_claims", "skip_claims", "start_claims",
 ]  # fmt: skip
 
-#: The families of convnets with several networks, of before ViT.
+#: The families of convnets that are older than ViT and have several networks.
 CONVNETS = ("VGG", "ResNet", "DenseNet", "MNASNet", "EfficientNet")
-#: What stands for the slides' Resnet152, Densenet161 and Efficientnet B4, and for their VGG16, with norm.
+#: The small networks that stand for the slides' Resnet152, Densenet161 and Efficientnet B4, and for their VGG16, here
+#: with batch norm.
 DEEPER, EARLY = ("resnet34", "densenet40", "efficientnet"), "vgg16_bn"
 
 
 def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]]) -> list[Claim]:
-    """Is ViT the most non-linear family? One row a pool; and by the trailing one, is it more so than convnets?"""
+    """Tests whether ViT is the most non-linear family, by each pool, and more so than convnets by the trailing pool."""
 
     def gap(pool: str, families: Sequence[str] | None = None) -> Worded:
         other, found = family_gap(by_pool[pool], "ViT", families)
@@ -49,30 +50,30 @@ def pool_claims(by_pool: Mapping[str, Mapping[str, Signature]]) -> list[Claim]:
 
 
 def channel_claims(spatial: Mapping[str, Signature], few: Mapping[str, Mapping[str, float]]) -> list[Claim]:
-    """Is ViT more non-linear than MNASNet, by the spatial pool, with all channels and with 50 of each call?
+    """Tests whether ViT is more non-linear than MNASNet by the spatial pool, with all channels and with 50 a call.
 
-    ``few`` is that of :func:`affscore_study.imagenet_signatures.channels.channel_medians`.
+    ``few`` comes from :func:`affscore_study.imagenet_signatures.channels.channel_medians`.
     """
     gaps = {"all channels": family_gap(spatial, "ViT", ["MNASNet"])[1], "50 channels a call": channel_gap(few)}
     return judged("imagenet_signatures", "channels", {"mnasnet": gaps})
 
 
 def skip_claims(resnets: Mapping[int, Signature]) -> list[Claim]:
-    """What skips do to a trained ResNet20, seed by seed: a higher score after the addition; modes, by a bandwidth."""
+    """Tests whether the scores of trained ResNet20s are higher after the additions than inside the blocks."""
     return judged("imagenet_signatures", "skips", {"gap": skip_gap(resnets)})
 
 
 def measure_claims(correlations: Table) -> list[Claim]:
-    """Is there a measure with a strong consistent correlation with the score, over kinds of trained networks?"""
+    """Tests whether some measure correlates strongly and consistently with the score over kinds of trained networks."""
     strongest, found = strongest_measure(correlations, MEASURES, TRAINED["kinds"])
     return judged("imagenet_signatures", "measures", {"strongest": Worded(found, {"measure": strongest})})
 
 
 def start_claims(draws: Sequence[Mapping[str, np.ndarray]]) -> list[Claim]:
-    """What Figure 11 says of a VGG16 before training; a claim about random weights, asked of random weights.
+    """Tests of the claims of Figure 11 about a VGG16 with random weights.
 
-    ``draws`` holds the scores of its calls for several draws of the weights, those of
-    :func:`affscore_study.imagenet_signatures.channels.channel_scores`: with all channels and with 50 of each call.
+    ``draws`` holds the scores of its calls for several draws of the weights, with all channels and with 50 of each
+    call, as :func:`affscore_study.imagenet_signatures.channels.channel_scores` returns them.
     """
     numbers: dict[str, Callable[[np.ndarray], float]] = {"climb": climb, "last": lambda scores: float(scores[-1])}
     found: dict[str, dict[str, Interval]] = {name: {} for name in numbers}
@@ -88,10 +89,11 @@ def own_claims(
     networks: Mapping[str, Signature],
     pairs: Pairs,
 ) -> list[Claim]:
-    """Our own hypotheses: skips zigzag before training, training widens that, and the start tells more with skips.
+    """Tests of our own hypotheses about skips.
 
-    ``networks`` are torchvision's before training; ``pairs`` those of
-    :func:`affscore_study.imagenet_signatures.trained.widening_table`.
+    The signatures of networks with skips zigzag before training, training widens the gap, and with skips the start
+    accounts for more of the trained signature. ``networks`` are torchvision's networks before training, and ``pairs``
+    are the argument of :func:`affscore_study.imagenet_signatures.trained.widening_table`.
     """
     told = {}
     for name in ("resnet20", "plain20"):
@@ -112,11 +114,11 @@ def own_claims(
 
 
 def deeper_with_norm(decade: Mapping[str, Mapping[int, Trained]]) -> Claim:
-    """A control for the slides' Deeper Networks: are deeper ones still the more linear if both sides have batch norm?
+    """A control for the slide "Deeper Networks": the comparison with batch norm in the deeper networks and in VGG16.
 
-    Mean score of each deeper architecture − that of VGG16 with norm, each a mean over its seeds. The interval is over
-    the deeper architectures: there is one VGG16. The decade in miniature asks what the slide says, of networks without
-    norm.
+    The number is the mean score of each deeper architecture minus that of VGG16 with norm, each a mean over its seeds.
+    The interval is over the deeper architectures, because there is only one VGG16. The decade in miniature tests the
+    slide's own claim, with networks without norm.
     """
     level = {name: np.mean([statistic(np.mean, each) for each in decade[name].values()]) for name in (*DEEPER, EARLY)}
     found = student_interval([float(level[name] - level[EARLY]) for name in DEEPER])

@@ -1,8 +1,8 @@
-"""Random crops of photographs that install with pip and with Debian: what the trained networks of the paper are shown.
+"""The input of the paper's trained networks: random crops of photographs that install with pip and with Debian.
 
 Ten come with scikit-image and scikit-learn (:data:`affscore.zoo.datasets.PHOTOGRAPHS`), the others with the Debian
-packages of :data:`DEBIAN`. A crop depends on the photographs, the seed and its number alone: crop ``i`` is of
-photograph ``i`` modulo their number, takes 20 % to 100 % of it, and is mirrored every other time on average.
+packages of :data:`DEBIAN`. A crop depends on the photographs, the seed and its number alone. Crop ``i`` is taken from
+photograph ``i`` modulo their number, covers 20 % to 100 % of it, and is mirrored every other time on average.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from affscore.zoo.datasets import photographs as from_wheels
 
 __all__ = ["DEBIAN", "crops", "licences", "pictures"]
 
-#: Debian package, folder, licence as stated there, and the photographs taken (not its drawings and patterns).
+#: For each Debian package: its name, the folder, the licence that it states, and the photographs that are used. Its
+#: drawings and patterns are not used.
 DEBIAN = (
     ("mate-backgrounds", "backgrounds/mate/nature", "GPL-2+",
      ("Aqua", "Blinds", "Dune", "FreshFlower", "Garden", "GreenMeadow", "LadyBird", "RainDrops", "Storm", "TwoWings",
@@ -37,7 +38,7 @@ LONGEST = 1024  # pixels of the longer side; larger photographs are made smaller
 
 
 def pictures(root: str | Path | None = "/usr/share") -> dict[str, Image.Image]:
-    """RGB images by name: the ten of the wheels, then those of Debian below ``root``; None leaves the latter out.
+    """RGB images by name: the ten of the wheels, then those of Debian below ``root`` unless it is None.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def licences() -> dict[str, str]:
 def crops(
     images: Mapping[str, Image.Image], preprocess: Callable[[Any], torch.Tensor], count: int, seed: int
 ) -> torch.Tensor:
-    """Preprocessed crops, (count, 3, H, W).
+    """``count`` preprocessed crops, stacked to shape (count, 3, H, W).
 
     >>> image = Image.new("RGB", (40, 30), "red")
     >>> crops({"red": image}, lambda crop: torch.tensor(crop.getpixel((0, 0))), count=2, seed=0).tolist()

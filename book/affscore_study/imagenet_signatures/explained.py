@@ -1,4 +1,4 @@
-"""What the architecture alone gives: trained signatures against untrained ones, and families."""
+"""The part of a trained signature that the architecture alone accounts for, and differences between families."""
 
 from __future__ import annotations
 
@@ -27,16 +27,22 @@ def shares(ones: Rows, others: Rows | None = None) -> np.ndarray:
     """Squared correlations between signatures, each of ``ones`` with each of ``others``.
 
     The square of the correlation over the calls is the part of the variance along one signature that the best
-    straight line in the other accounts for. It forgives a shift and a stretch.
+    straight line in the other accounts for. It does not change if a signature is shifted or scaled.
 
     Parameters
     ----------
     ones, others
-        (networks, calls) scores without NaN, at least 3 calls. ``others`` None means ``ones`` among themselves.
+        Scores of shape (networks, calls) without NaN, with at least 3 calls. If ``others`` is None, ``ones`` are
+        compared among themselves.
 
     Returns
     -------
-    (networks of ones, networks of others); NaN on the diagonal where ``others`` is None.
+    Array of shape (networks of ones, networks of others), with NaN on the diagonal if ``others`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the two do not have the same 3 calls or more.
 
     Examples
     --------
@@ -54,14 +60,14 @@ def shares(ones: Rows, others: Rows | None = None) -> np.ndarray:
 
 
 def scores(signatures: Mapping[Any, Signature], first: int = 1) -> np.ndarray:
-    """Mean scores of signatures with the same calls, (networks, calls), from call number ``first`` on."""
+    """Mean scores of signatures with the same calls, shape (networks, calls), from call number ``first`` on."""
     return np.array([each.mean[first - 1 :] for each in signatures.values()])
 
 
 class Comparison(NamedTuple):
-    """A network's trained signature beside others, from call number ``first`` on.
+    """A comparison of a network's trained signatures with others, from call number ``first`` on.
 
-    ``pairs`` holds a share for each pair of a trained network and another, NaN where there is none.
+    ``pairs`` holds the share for each pair of a trained network and another one, and NaN for a pair that is left out.
     """
 
     network: str
@@ -71,12 +77,12 @@ class Comparison(NamedTuple):
 
 
 def comparisons(folder: str | os.PathLike[str]) -> list[Comparison]:
-    """What the untrained network, and another trained one, say of each trained signature.
+    """The shares of each trained signature that an untrained network, and another trained one, account for.
 
-    Of ResNet20 and plain20, each trained seed stands beside the starts of the *other* seeds, and beside the other
-    trained seeds, so that both shares are over pairs that share nothing but the architecture.
-    The Lites have one set of trained weights each, and stand beside themselves before training, from the first call
-    and from the second. Lite1 and Lite2 have the same calls, so that one trained Lite can stand beside another.
+    For ResNet20 and plain20, each trained seed is compared with the starts of the *other* seeds and with the other
+    trained seeds, so that both shares are over pairs that have nothing but the architecture in common.
+    The Lites have one set of trained weights each. They are compared with themselves before training, from the first
+    call and from the second. Lite1 and Lite2 have the same calls, so that these two trained Lites can be compared.
     """
     lites, starts = find(folder, "imagenet"), find(folder, "calibrated")
     result = []
@@ -96,9 +102,9 @@ def comparisons(folder: str | os.PathLike[str]) -> list[Comparison]:
 
 
 def share_table(compared: Sequence[Comparison]) -> Table:
-    """The comparisons as a table: mean share, and with several seeds its interval (one network left out at a time).
+    """A table of the comparisons, with the mean share and, if there are several seeds, its interval.
 
-    A share lies between 0 and 1, and so do the ends.
+    The interval leaves out one network at a time. A share lies between 0 and 1, and so do the ends of its interval.
     """
     rows = []
     for each in compared:
@@ -110,7 +116,7 @@ def share_table(compared: Sequence[Comparison]) -> Table:
 
 
 def medians(signatures: Mapping[str, Signature]) -> dict[str, list[float]]:
-    """Median score over the calls of each network, by family."""
+    """The median scores over the calls of the networks, a list for each family."""
     members: dict[str, list[float]] = {}
     for name, each in signatures.items():
         members.setdefault(facts(name).family, []).append(float(np.nanmedian(each.mean)))
@@ -120,11 +126,11 @@ def medians(signatures: Mapping[str, Signature]) -> dict[str, list[float]]:
 def family_gap(
     signatures: Mapping[str, Signature], family: str, others: Collection[str] | None = None
 ) -> tuple[str, Interval]:
-    """How far the median scores of a family lie from those of the lowest of the others that has several networks.
+    """The mean of the median scores of a family minus that of the lowest other family that has several networks.
 
-    ``others`` are the names of those it is compared with, by default all. Returns the name of the lowest, and the mean
-    difference, family minus other: negative if ``family`` is the more non-linear one. Its interval is made of Welch's
-    over the networks, for the greatest of several differences
+    ``others`` are the names of the families to compare with, by default all. Returns the name of the lowest family and
+    the difference, which is negative if ``family`` is the more non-linear one. The interval combines Welch's intervals
+    over the networks, because the greatest of several differences is chosen
     (:func:`affscore_study.imagenet_signatures.greatest.greatest`).
     """
     every = medians(signatures)
@@ -134,6 +140,6 @@ def family_gap(
 
 
 def group_gap(ones: Sequence[float], others: Sequence[float], level: float = 0.95) -> Interval:
-    """The difference of two means, one number a network, with Welch's interval."""
+    """The mean of ``ones`` minus that of ``others``, one number for each network, with Welch's interval."""
     found = stats.ttest_ind(ones, others, equal_var=False).confidence_interval(level)
     return Interval(float(np.mean(ones) - np.mean(others)), float(found.low), float(found.high))

@@ -12,7 +12,7 @@ __all__ = ["plot_paper"]
 
 
 def plot_paper(results: Results | None, pool: str = "spatial") -> None:
-    """The paper's Figure 5 A from the results of a full run; nothing where there are none."""
+    """Draw the paper's Figure 5 A from the results of a full run. Nothing is drawn if there are no results."""
     if results is not None:
         plot_history(history(dict(results.signatures[pool])))
         plt.gcf().axes[0].set_title(f"pool {pool}", fontsize=13)

@@ -1,15 +1,16 @@
 """An estimate of the hours of a full run on devices that it has never run on, and a check of it on one GPU.
 
-Measured on one core of a processor, and stored: what one image costs each of the 36 networks (``forward_passes`` of the
-signatures before training), and what a signature of 512 crops costs three of them beyond that, with all companion
-measures (``cpu_seconds_an_image`` of the trained networks).
+Two costs were measured on one core of a processor and stored. The first is the time of one image in each of the 36
+networks (``forward_passes`` of the signatures before training). The second is the further time of a signature of 512
+crops with all companion measures, in three of the networks (``cpu_seconds_an_image`` of the trained networks).
 
-Assumed: the peaks of :data:`DEVICES`; that a device reaches the same share of its peak in a network as the core does,
-whose peak is the best rate that any of the networks reached, or a third of that share (:data:`WORSE`); that scores are
-divided evenly among the cores beside it; that a network costs as its published operations where its images are larger.
-Reading the images and downloading the weights are not counted.
+The estimate rests on four assumptions. Devices have the peaks of :data:`DEVICES`. A device reaches the same share of
+its peak in a network as the core does, or a third of that share (:data:`WORSE`); the core's peak is the best rate that
+any of the networks reached. The scores are divided evenly among the cores of the device. The cost of a network is
+proportional to its published operations if its images are larger. The times to read the images and to download the
+weights are not counted.
 
-The check: one batch of noise through those networks that :data:`SCRIPT` timed on a GPU.
+The check is one batch of noise through the networks that :data:`SCRIPT` timed on a GPU.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ __all__ = ["DEVICES", "WORSE", "Device", "Measured", "Timed", "hours", "hours_ta
 
 
 class Device(NamedTuple):
-    """A name, the 10^12 float32 operations a second of the GPU at its peak (None without one), and its cores."""
+    """A device: its name, the GPU's peak in 10^12 float32 operations a second (None without a GPU), and its cores."""
 
     name: str
     peak: float | None
     cores: int
 
 
-#: On which :func:`read_timed` reads seconds.
+#: The device on which the stored seconds (:func:`read_timed`) were measured.
 TIMED = Device("H100, 16 cores", 67.0, 16)
 #: Peaks of float32 without TF32, as NVIDIA's data sheets give them, and the cores that such machines usually have.
 DEVICES = (
@@ -53,23 +54,23 @@ DEVICES = (
     Device("16 cores", None, 16),
 )
 SCRIPT = "book/data/imagenet_signatures/gpu_cost.py"
-#: How many times smaller the share of its peak that a device reaches may be.
+#: The factor by which the share of its peak that a device reaches may be smaller.
 WORSE = 3
 
 
 class Measured(NamedTuple):
-    """Seconds of one core.
+    """The costs that were measured on one core, in seconds.
 
     Attributes
     ----------
     forward
-        For one image in all passes of a full run: a network whose pools differ is run twice.
+        The time of one image in all passes of a full run; a network whose pools differ is run twice.
     rate
-        The most 10^12 operations a second that a network reached.
+        The highest rate that a network reached, in 10^12 operations a second.
     calls
-        The activation calls in these passes.
+        The number of activation calls in these passes.
     beyond
-        For one image and one call, what a signature takes beyond the forward pass: least and most.
+        The least and the greatest time that a signature takes beyond the forward pass, for one image and one call.
     """
 
     forward: float
@@ -87,7 +88,7 @@ class Measured(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """Wall-clock seconds of one batch on a GPU, with the scores and of the forward passes alone, and the estimate."""
+    """Wall-clock seconds of one batch on a GPU, with the scores and without, and the estimated range of seconds."""
 
     device: str
     networks: int
@@ -106,9 +107,9 @@ class Timed(NamedTuple):
 
 
 def read_timed(folder: str | os.PathLike[str]) -> Timed:
-    """What ``gpu_cost.py`` stored, and the estimate for the same networks on :data:`TIMED`.
+    """The seconds that ``gpu_cost.py`` stored, and the estimate for the same networks on :data:`TIMED`.
 
-    Raises FileNotFoundError if it stored nothing, ValueError if its file is damaged.
+    Raises FileNotFoundError if there is no stored file, and ValueError if it is damaged.
     """
     found = read_results(Path(folder, "gpu", "cost.json"), dict, SCRIPT)
     networks, images = found["networks"], found["images"]
@@ -119,9 +120,9 @@ def read_timed(folder: str | os.PathLike[str]) -> Timed:
 
 
 def read_measured(folder: str | os.PathLike[str], names: Collection[str] | None = None) -> Measured:
-    """What the stored signatures of ``book/data/imagenet_signatures`` say of their cost; ``names`` for some alone.
+    """The costs recorded with the stored signatures of ``book/data/imagenet_signatures``.
 
-    The best rate is that of all networks.
+    ``names`` restricts the costs to some networks; the highest rate is always taken over all networks.
     """
     forward, rates, calls = 0.0, [], 0
     for name, found in before_training(folder).items():
@@ -141,10 +142,10 @@ def read_measured(folder: str | os.PathLike[str], names: Collection[str] | None 
 
 
 def hours(measured: Measured, device: Device, images: int) -> tuple[float, float]:
-    """The least and the most hours for so many images, by the assumptions of this module.
+    """The least and the greatest number of hours for ``images`` images, by the assumptions of this module.
 
-    A GPU runs the network while the cores beside it compute scores, so the least is the longer of the two; the most is
-    their sum. Without a GPU the cores do both.
+    A GPU runs the network while the cores compute scores, so the least time is the longer of the two times. The
+    greatest time is their sum. Without a GPU, the cores do both.
 
     >>> hours(Measured(80.0, 0.1, 1000, (0.001, 0.002)), Device("four cores", None, 4), 3600)
     (20.25, 60.5)
@@ -158,7 +159,7 @@ def hours(measured: Measured, device: Device, images: int) -> tuple[float, float
 
 
 def hours_table(measured: Measured) -> Table:
-    """For each of :data:`DEVICES` the estimated hours of the full run on Imagenette and on ImageNet, least to most."""
+    """The estimated ranges of hours of the full run on Imagenette and on ImageNet, for each of :data:`DEVICES`."""
 
     def span(device: Device, data: str) -> str:
         images = EXPECTED[data] // BATCH_SIZE * BATCH_SIZE  # full batches alone
@@ -173,5 +174,5 @@ def hours_table(measured: Measured) -> Table:
 
 
 def _rounded(number: float) -> str:
-    """Two digits: no estimate has more."""
+    """The number with two digits, because no estimate is more accurate."""
     return f"{float(f'{number:.2g}'):.{0 if number >= 10 else 1}f}"

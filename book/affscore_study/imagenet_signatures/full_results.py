@@ -1,8 +1,9 @@
-"""Results of the full run: the packed file, what is checked before it is installed, and the installed form.
+"""Results of the full run: the packed file, the checks before it is installed, and the installed form.
 
-A packed file is a zip with ``NETWORK.POOL.json`` for each signature (``trailing`` only where that pool is another
-one) and ``manifest.json``, which says what made them and holds a checksum of each. It is installed as one JSON file a
-data set, ``full/imagenette.json``, with means and standard deviations over the batches.
+A packed file is a zip with ``NETWORK.POOL.json`` for each signature (``trailing`` only if that pool differs from
+``spatial``) and ``manifest.json``, which records the origin of the signatures and a checksum of each. It is installed
+as one JSON file for each data set, such as ``full/imagenette.json``, with means and standard deviations over the
+batches.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from affscore_study.kit.run_files import rounded, store_results
 __all__ = ["BATCH_SIZE", "MANIFEST", "SCHEMA", "Results", "install", "other_pool", "read_full"]
 
 BATCH_SIZE = 512
-DATA = ("imagenet", "imagenette")  # of which the first is shown, if it is there
+DATA = ("imagenet", "imagenette")  # the first one is shown if it is installed
 MANIFEST, SCHEMA = "manifest.json", "affscore.results/1"
 NAMES = tuple(f"{network}.{pool}.json" for network in PAPER for pool in ("spatial", "trailing"))
-#: Bytes of a file: ImageNet's 97 batches of the network with most calls are 3 million.
+#: The greatest number of bytes of a file; ImageNet's 97 batches of the network with most calls take 3 million.
 LARGEST = 64_000_000
 SCRIPT = "make results"
 
 
 class Results(NamedTuple):
-    """Signatures of pretrained networks by pool and network, one row each: the mean over the batches.
+    """Signatures of pretrained networks by pool and network, each with one row, the mean over the batches.
 
-    ``std`` is each network's standard deviation over the batches, mean over the calls (spatial pool); ``device`` is
-    what measured them.
+    ``std`` is each network's standard deviation over the batches, averaged over the calls (spatial pool). ``device`` is
+    the device that measured them.
     """
 
     data: str
@@ -65,19 +66,19 @@ class Results(NamedTuple):
 
 
 def other_pool(signature: Signature) -> bool:
-    """Whether the pool ``trailing`` averages over other axes than ``spatial``, somewhere in this network."""
+    """Whether the pool ``trailing`` averages over other axes than ``spatial`` in some call of this network."""
     return any(call.channel_axis != 1 for call in signature.calls)
 
 
 def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
-    """Check a packed file and write ``full/DATA.json`` in ``folder``, all of it or nothing; returns that path.
+    """Check a packed file, write ``full/DATA.json`` in ``folder``, completely or not at all, and return that path.
 
-    ``folder`` is that of the stored signatures: the networks before training say which calls there should be.
+    ``folder`` is the folder of the stored signatures; the networks before training in it give the expected calls.
 
     Raises
     ------
     ValueError
-        If anything is not as the full run writes it, naming the first thing.
+        If anything is not as the full run writes it; the error names the first difference.
     OSError
         If there is no such file, or it is a folder, a device or a pipe.
     """
@@ -111,11 +112,11 @@ def install(file: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Pat
 
 
 def _contents(file: str | os.PathLike[str]) -> dict[str, bytes]:
-    """What a packed file holds, by name; ValueError unless these are the files of a full run, and small ones.
+    """The bytes in a packed file by name. Raises ValueError unless these are the files of a full run, and small ones.
 
-    An encrypted file, or one packed in a way that is not known, is a RuntimeError of zipfile.
+    If the file is encrypted or packed by an unknown method, zipfile raises a RuntimeError.
     """
-    destination(file)  # a pipe would be waited for, and a device read without end
+    destination(file)  # a pipe would block, and a device could be read without end
     with zipfile.ZipFile(file) as archive:
         for each in archive.infolist():
             _require(each.filename in (*NAMES, MANIFEST), f"{each.filename!r} does not belong there")
@@ -129,7 +130,7 @@ def _require(sound: bool, text: str) -> None:
 
 
 def _signatures(contents: Mapping[str, bytes]) -> dict[str, Signature]:
-    """The signatures in a packed file, read as signatures are; ValueError names what is none."""
+    """The signatures in a packed file, by name. Raises a ValueError that names the first file that is no signature."""
     found = {}
     with tempfile.TemporaryDirectory() as place:
         for name, data in contents.items():
@@ -169,7 +170,7 @@ def _right(name: str, signature: Signature, dataset: Mapping[str, Any], start: S
     digits = weights.url.rpartition("-")[2].partition(".")[0]
     _require(about["weights"]["sha256"].startswith(digits), f"{name}: its weights are not torchvision's {weights}")
     for call, built in zip(signature.calls, start.calls, strict=True):
-        # Of the shape only the channels: the size of the pictures belongs to the weights.
+        # Only the channels of the shapes are compared, because the size of the pictures depends on the weights.
         channels, wanted_channels = (each.shape[each.channel_axis - 1] for each in (call, built))
         same = call.name == built.name and (pool == "trailing" or channels == wanted_channels)
         _require(same, f"{name}: its call {call.name} is not {built.name} of torchvision's architecture")
@@ -187,7 +188,7 @@ def _means(signature: Signature) -> dict[str, Any]:
 
 
 def read_full(folder: str | os.PathLike[str]) -> Results | None:
-    """The installed results, of ImageNet if they are there, else of Imagenette; None if there are none.
+    """The installed results of ImageNet, otherwise those of Imagenette, or None if there are none.
 
     Raises ValueError if the file is damaged.
     """
@@ -209,7 +210,7 @@ def _results(content: Mapping[str, Any]) -> Results:
         found = signatures[pool][network] = Signature(calls, mean, pool=pool, **about)
         if pool == "spatial":
             std[network] = float(np.nanmean(stds))
-            # Where all channels are in front of space the trailing pool averages the same axes: one signature for both.
+            # If channels come before space in all calls, both pools average over the same axes and share a signature.
             same = replace(found, pool="trailing", calls=[replace(call, channel_axis=-1) for call in calls])
             signatures["trailing"].setdefault(network, same)
     in_order = {pool: {name: each[name] for name in PAPER if name in each} for pool, each in signatures.items()}

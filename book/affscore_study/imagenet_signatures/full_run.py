@@ -1,11 +1,13 @@
-"""The paper's 36 pretrained networks on Imagenette or ImageNet, in pieces: each goes on where the last one stopped.
+"""Measure the paper's 36 pretrained networks on Imagenette or ImageNet, in pieces.
+
+Each piece resumes where the last one stopped:
 
     python -m affscore_study.imagenet_signatures.full_run measure imagenette FOLDER --minutes 300
     python -m affscore_study.imagenet_signatures.full_run pack FOLDER imagenette.zip
     python -m affscore_study.imagenet_signatures.full_run install imagenette.zip
 
-The folder holds one run of ``affscore-study suite`` a pool. The workflow ``gpu.yml`` and the notebook ``full_run`` call
-these commands, and ``make results`` the last one.
+The folder holds one run of ``affscore-study suite`` for each pool. The workflow ``gpu.yml`` and the notebook
+``full_run`` call these commands, and ``make results`` calls the last one.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ __all__ = ["measure_all", "pack", "time_limit"]
 
 
 def in_order() -> list[str]:
-    """The paper's networks, cheap ones first, so that a run which is stopped leaves something to use."""
+    """The paper's networks, cheapest first, so that a run that is stopped leaves some results."""
     return sorted(PAPER, key=lambda name: facts(name, WEIGHTS.get(name)).gflops or 0.0)
 
 
 @contextmanager
 def time_limit(minutes: float | None) -> Iterator[None]:
-    """Interrupt what runs inside after so many minutes, as Ctrl+C does; None for no limit."""
+    """Interrupt the body after ``minutes`` minutes, as Ctrl+C does; None means no limit."""
     before = signals.signal(signals.SIGALRM, signals.default_int_handler)
     try:
         signals.setitimer(signals.ITIMER_REAL, 60 * minutes if minutes else 0)
@@ -66,13 +68,13 @@ def measure_all(
     workers: int = 0,
     restart: bool = False,
 ) -> list[str]:
-    """Measure what is missing in ``out``, for so many minutes; returns a sentence for each network that failed.
+    """Measure the missing networks in ``out`` for ``minutes`` minutes; returns a sentence for each network that failed.
 
-    Batches of 512 with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that
-    averages over other axes. ``restart`` begins networks anew that are not finished. A piece that is over, or
-    interrupted, is no failure: what it finished is kept.
+    Batches have 512 images. The pool ``spatial`` is measured with all companion measures, and ``trailing`` without them
+    if it averages over other axes. ``restart`` measures unfinished networks from the beginning. If the time is over or
+    the keyboard interrupts, this is no failure, and the finished batches are kept.
     """
-    fingerprint(data, root)  # the pictures are downloaded outside the limit
+    fingerprint(data, root)  # the time to download the pictures does not count
     failures = []
     try:
         with time_limit(minutes):
@@ -96,9 +98,9 @@ def _differs(spatial: Path) -> bool:
 
 
 def pack(out: Path, file: Path) -> list[str]:
-    """Put the finished signatures of a run and their manifest into one zip; returns the networks that are missing.
+    """Put the finished signatures of a run and their manifest into one zip; returns the names of the missing networks.
 
-    Where none is finished in both pools there is nothing to pack, and no file is written.
+    If no network is finished in both pools, no file is written.
     """
     contents: dict[str, bytes] = {}
     missing = []
@@ -127,7 +129,7 @@ def pack(out: Path, file: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit status 1 if a network failed."""
+    """Run the command. Returns the exit status, which is 1 if a network failed or the command could not finish."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, dest="command")
     run = commands.add_parser("measure")

@@ -1,4 +1,4 @@
-"""The greatest of several means, with an interval that knows it was chosen: the ordinary one of the winner does not."""
+"""The greatest of several means, with an interval that allows for the choice, unlike the winner's ordinary interval."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from affscore_book.kit.statistics import Interval
 
 __all__ = ["greatest", "least", "turned"]
 
-#: Gives a mean with its interval at the level that is asked for.
+#: A function that returns a mean with its interval at a given confidence level.
 AtLevel = Callable[[float], Interval]
 
 
 def greatest(candidates: Mapping[str, AtLevel], level: float = 0.95) -> tuple[str, Interval]:
-    """Name and mean of the greatest of several means, and where the greatest of the true ones lies.
+    """The name of the greatest of several means, and its value with an interval for the greatest of the true means.
 
-    It is below a bound if each of them is: the upper end is the highest of the ordinary upper ends. It is above a
-    bound if one of them is, and each of n may be it by chance: the lower end is the highest of the lower ends at
-    1 - (1 - level) / n (Bonferroni). Ends are NaN if one of theirs is.
+    The greatest true mean is below a bound if every true mean is, so the upper end is the highest of the ordinary upper
+    ends. It is above a bound if one true mean is, but each of the n candidates may seem so by chance. The lower end is
+    therefore the highest of the lower ends at 1 - (1 - level) / n (Bonferroni). An end is NaN if one of those ends is.
 
     >>> at = lambda mean: lambda level: Interval(mean, mean - level, mean + level)
     >>> name, found = greatest({"a": at(0.2), "b": at(0.3)})
@@ -37,12 +37,15 @@ def greatest(candidates: Mapping[str, AtLevel], level: float = 0.95) -> tuple[st
 
 
 def least(candidates: Mapping[str, AtLevel], level: float = 0.95) -> tuple[str, Interval]:
-    """The same for the least of several means."""
+    """The name of the least of several means, and its value with an interval for the least of the true means.
+
+    See :func:`greatest`.
+    """
     opposite = {name: lambda level, at=at: turned(at(level)) for name, at in candidates.items()}
     chosen, found = greatest(opposite, level)
     return chosen, turned(found)
 
 
 def turned(found: Interval) -> Interval:
-    """A mean and its interval with the other sign."""
+    """The mean and the interval of the number with the opposite sign."""
     return Interval(-found.mean, -found.high, -found.low)

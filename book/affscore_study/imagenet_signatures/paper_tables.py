@@ -1,4 +1,4 @@
-"""The trained networks of the paper on other crops, with fewer channels, and by the time that they take.
+"""Tables of the paper's trained networks: scores on other crops and with fewer channels, and computing times.
 
 ``book/data/imagenet_signatures/make_paper.py`` wrote the files, beside the pairs of
 :mod:`affscore_book.imagenet_signatures.paper_networks`.
@@ -26,27 +26,27 @@ __all__ = [
     "width_table",
 ]  # fmt: skip
 
-#: How many draws of the crops are stored.
+#: The number of draws of the crops that are stored.
 CROP_DRAWS = 3
 SCRIPT = "book/data/imagenet_signatures/make_paper.py"
 
 
 def varied_networks(folder: str | os.PathLike[str]) -> dict[str, Signature]:
-    """The trained networks on crops of 45 other photographs, by name; their starts were not measured on these.
+    """The signatures of the trained networks on crops of 45 other photographs, by name.
 
-    Raises FileNotFoundError if one is not stored.
+    Their starts were not measured on these. Raises FileNotFoundError if a signature is not stored.
     """
     return {name: Signature.load(Path(folder, "paper", f"{name}.trained.varied.0.json")) for name in PAPER_NETWORKS}
 
 
 def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, np.ndarray]:
-    """The scores of ResNet-152, first draw, with all channels and with equally many of each call.
+    """The scores of ResNet-152 on the first draw of crops, with all channels and with 64 channels of each call.
 
-    Returns arrays of (calls,): ``"all"`` and ``"few"``, and those of the linear twins, ``"all_twin"`` and
-    ``"few_twin"``. "few" is the mean over draws of 64 channels, as many as the narrowest calls have. ``state`` is
-    "trained" or "calibrated".
+    Returns float64 arrays of shape (calls,): ``"all"`` and ``"few"``, and those of the linear twins, ``"all_twin"`` and
+    ``"few_twin"``. ``"few"`` is the mean over draws of 64 channels, which is the width of the narrowest calls.
+    ``state`` is "trained" or "calibrated".
 
-    Errors as :func:`affscore_book.kit.stored.read_results`.
+    Raises the errors of :func:`affscore_book.kit.stored.read_results`.
     """
 
     def build(found: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -56,10 +56,10 @@ def equal_width_scores(folder: str | os.PathLike[str], state: str) -> dict[str, 
 
 
 def width_table(folder: str | os.PathLike[str]) -> Table:
-    """What is left of the difference in ResNet-152 with equally many channels: before training, and trained.
+    """The zigzag of ResNet-152 with all channels and with 64 channels of each call, before and after training.
 
     Columns: state; channels of each call; the mean score inside the blocks and after the additions, and the difference;
-    the same difference of the linear twins, which only shrinkage makes.
+    the same difference of the linear twins, which is due to shrinkage alone.
     """
     inside, last = places(paper_networks(folder)["resnet152"].trained).values()
     rows: list[dict[str, float | str]] = []
@@ -75,7 +75,7 @@ def width_table(folder: str | os.PathLike[str]) -> Table:
 
 
 def other_inputs(folder: str | os.PathLike[str]) -> Table:
-    """Each network on other crops, with batch norm measured again, and before training: a row a stored batch.
+    """A table with a row for each stored batch: other crops, batch norm measured again, and before training.
 
     Columns: network; crops; mean score; for the ResNets the means inside the blocks and after the additions; r2, the
     squared correlation over the calls with the first row of the network.
@@ -102,9 +102,9 @@ def other_inputs(folder: str | os.PathLike[str]) -> Table:
 
 
 def time_table(draws: Sequence[Mapping[str, Pair]]) -> Table:
-    """Time of the trained networks on one core: minutes for a batch, of a bare forward pass and of the whole signature.
+    """The minutes of the trained networks for a batch on one core, of the forward pass and of the whole signature.
 
-    Medians over the draws, from processor seconds, which other processes on the machine do not lengthen much.
+    They are medians over the draws of processor seconds, which other processes on the machine do not change much.
     """
     rows = []
     for name, shown in PAPER_NETWORKS.items():
@@ -119,7 +119,7 @@ def time_table(draws: Sequence[Mapping[str, Pair]]) -> Table:
 
 
 def input_tables(folder: str | os.PathLike[str]) -> tuple[Table, ...]:
-    """Which input fits each network: classes by ResNet-152, statistics of the first batch norm, edges by HED."""
+    """Tables that test the preprocessing: classes by ResNet-152, statistics of the first batch norm, edges by HED."""
 
     def build(found: dict[str, Any]) -> tuple[Table, ...]:
         return tuple(Table.from_rows(found[key]) for key in ("names", "statistics", "edges"))

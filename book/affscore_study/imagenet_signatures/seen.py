@@ -1,9 +1,9 @@
-"""What the paper says of ResNets, VGGs, depth, blocks and training, looked for in three trained networks.
+"""Tests of the paper's sentences on ResNets, VGGs, depth, blocks and training in three trained networks.
 
-One trained network of a kind is one result: so there are numbers here, and how far other crops and other photographs
-move them, and no interval over networks. A sentence is "seen" in these networks if it is seen in all draws of crops and
-on 45 other photographs, where only the trained networks were measured. ``claims.toml`` has the sentences and the rules.
-What needs other networks is in :mod:`affscore_study.imagenet_signatures.sentences`.
+One trained network of a kind is one result. The numbers here therefore have no interval over networks, but a range over
+other crops and other photographs. A sentence is "seen" in these networks if it is seen in all draws of crops and on 45
+other photographs, on which only the trained networks were measured. ``claims.toml`` has the sentences and the rules.
+Sentences that need other networks are in :mod:`affscore_study.imagenet_signatures.sentences`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = ["ONE", "by_name", "network_claims", "seen_in", "table_2_claims", "tab
 
 Draw = Mapping[str, Pair]
 Measure = Callable[[Signature], float]
-#: What marks a row that one network decides.
+#: The mark of a row that one network decides.
 ONE = "one network"
 DEEP, LESS, PLAIN = PAPER_NETWORKS
 
 
 class Looked(NamedTuple):
-    """What is measured for a row of ``claims.toml``, or for one of its family or its readings.
+    """The measurement for a row of ``claims.toml``, or for one row of its family or readings.
 
-    ``measure`` is taken of the network ``of``, and if there is one, that of ``minus`` is subtracted; "vgg16, start" is
-    the network before training.
+    ``measure`` is applied to the network ``of``. If ``minus`` names another network, the measure of that one is
+    subtracted. "vgg16, start" is the network before training.
     """
 
     row: str
@@ -55,20 +55,20 @@ class Looked(NamedTuple):
     minus: str = ""
 
     def number(self, networks: Mapping[str, Signature]) -> float:
-        """The number on one set of crops, of networks by name; NaN if one that it needs was not measured there."""
+        """The number on one set of crops, given the networks by name; NaN if a needed network was not measured."""
         if not {self.of, self.minus or self.of} <= networks.keys():
             return math.nan
         return self.measure(networks[self.of]) - (self.measure(networks[self.minus]) if self.minus else 0.0)
 
 
 def by_name(pairs: Draw) -> dict[str, Signature]:
-    """The networks of one draw, as :class:`Looked` names them."""
+    """The signatures of one draw, under the names that :class:`Looked` uses."""
     every = {name: pair.trained for name, pair in pairs.items()}
     return every | {f"{name}, start": pair.start for name, pair in pairs.items()}
 
 
 def highest(signature: Signature) -> float:
-    """The part of the blocks whose highest score is after the addition."""
+    """The fraction of the blocks whose highest score is after the addition."""
     blocks: dict[str, list[float]] = {}
     for call, score in zip(signature.calls, signature.mean, strict=True):
         blocks.setdefault(call.module.rpartition(".")[0], []).append(score)
@@ -77,14 +77,17 @@ def highest(signature: Signature) -> float:
 
 
 def lead(signature: Signature, family: str) -> float:
-    """By how much the measure of Table 1 for a family, with its sign there, goes with the score more than any other."""
+    """The lead of the measure that Table 1 names for a family, over the strongest other measure.
+
+    It is the correlation with the score, with the sign of Table 1, minus the largest absolute value of the others.
+    """
     measure, value = FAMILY_MEASURES[family]
     row = companion_correlations({"": signature}).row("")
     return math.copysign(1, value) * row[measure] - max(abs(row[name]) for name in MEASURES if name != measure)
 
 
 def _scores(number: Callable[[np.ndarray], Any]) -> Measure:
-    """A number of the mean scores of all calls."""
+    """The measure that applies a function to the mean scores of all calls."""
     return lambda signature: float(number(signature.mean))
 
 
@@ -102,7 +105,7 @@ def _median_after(signature: Signature) -> float:
 
 
 def _sentences() -> list[Looked]:
-    """In the order of the rules."""
+    """The measurements for the sentences, in the order of the rules."""
     mean, median, maximum, width = (_scores(number) for number in (np.mean, np.median, np.max, np.ptp))
     steps = _scores(lambda scores: np.abs(np.diff(scores)).mean())
     of_range = _scores(lambda scores: np.abs(np.diff(scores)).mean() / np.ptp(scores))
@@ -140,7 +143,7 @@ def _sentences() -> list[Looked]:
 
 
 def _looked_at(numbers: Sequence[tuple[Looked, Sequence[float]]], named: bool) -> dict[str, Any]:
-    """The numbers on all pictures by row and name; ``named`` says whether rows name the networks in brackets."""
+    """The numbers on all pictures by row and name. If ``named``, rows name the networks in brackets."""
     found: dict[str, Any] = {}
     for each, values in numbers:
         one = Worded(values, {"which": _which(each.of, each.minus) if named else ""})
@@ -152,11 +155,11 @@ def _looked_at(numbers: Sequence[tuple[Looked, Sequence[float]]], named: bool) -
 
 
 def seen_in(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Table:
-    """What the paper says of depth, blocks and training, looked for in these networks; a row a number.
+    """A table of the paper's sentences on depth, blocks and training in these networks, with a row for each number.
 
-    Columns: source; the sentence's words; what is measured; the number in the first draw; its range over the draws; the
-    number on other photographs, the networks ``varied``; the range in which it is seen; whether it is seen on all
-    crops, on none, or on some.
+    Columns: source; the words of the sentence; the measured quantity; the number in the first draw; its range over the
+    draws; the number on other photographs (``varied``); the range in which the sentence counts as seen; and whether it
+    is seen on all crops, on some, or on none.
     """
     states, rows = [by_name(pairs) for pairs in draws], []
     numbers = [(each, [each.number(of) for of in (*states, varied)]) for each in _sentences()]
@@ -177,7 +180,7 @@ def _range(claim: Claim) -> tuple[float, float]:
 
 
 def _over_draws(numbers: Sequence[float], other: float, accept: tuple[float, float]) -> dict[str, Any]:
-    """The number of the first draw, the range, that on other photographs, the rule, and on how many it is seen."""
+    """The cells of a row: number of the first draw, range, number on other photographs, rule, and result."""
     known = [*numbers, other] if math.isfinite(other) else numbers
     seen = [accept[0] <= number <= accept[1] for number in known]
     word = "seen" if all(seen) else "on some crops" if any(seen) else "not seen"
@@ -189,9 +192,10 @@ def _over_draws(numbers: Sequence[float], other: float, accept: tuple[float, flo
 
 
 def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Table:
-    """Correlations of other measures with the score over the calls of each network, beside those of Table 2.
+    """A table of correlations of other measures with the score over the calls of each network, with those of Table 2.
 
-    Seen: within .1 of the printed one. In-sample R2 is 1 where a call has more channels than there are crops.
+    A correlation counts as seen if it is within 0.1 of the printed one. In-sample R2 is 1 if a call has more channels
+    than there are crops.
     """
     rows = []
     for rule, name in zip(read_rules("imagenet_signatures", "table_2"), PAPER_NETWORKS, strict=True):
@@ -203,14 +207,14 @@ def table_2_seen(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> Tabl
 
 
 def _table_2(draws: Sequence[Draw], varied: Mapping[str, Signature], name: str) -> list[list[float]]:
-    """For each measure of Table 2, our correlation in each draw of crops and on the other photographs."""
+    """For each measure of Table 2, our correlations in each draw of crops and on the other photographs."""
     signatures = [*({name: pairs[name].trained} for pairs in draws), {name: varied[name]}]
     found = [companion_correlations(each).row(name) for each in signatures]
     return [[row[measure] for row in found] for measure in HEADINGS]
 
 
 def _which(*names: str) -> str:
-    """Which networks a row is about, in brackets: that each is one, and which were trained on for another task."""
+    """Words in brackets for the networks of a row: the number of each kind, and those trained on for another task."""
     kinds = dict.fromkeys(name.partition(",")[0] for name in names if name)
     on = [PAPER_NETWORKS[name] for name in kinds if name != DEEP and name in names]
     count = f"{ONE} of each" if len(kinds) > 1 else ONE
@@ -221,10 +225,10 @@ def _which(*names: str) -> str:
 
 
 def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal_width: np.ndarray) -> list[Claim]:
-    """Every sentence on ResNets, VGGs, depth, blocks and training, asked of one network of each kind.
+    """Tests of every sentence on ResNets, VGGs, depth, blocks and training with one network of each kind.
 
-    ``varied`` has the networks on other photographs, and ``equal_width`` the scores of the trained ResNet-152 with 64
-    channels of each call, (calls,).
+    ``varied`` has the networks on other photographs, and ``equal_width`` has the scores of the trained ResNet-152 with
+    64 channels of each call, shape (calls,).
     """
     states = [*map(by_name, draws), varied]
     numbers = [(each, [each.number(networks) for networks in states]) for each in _sentences()]
@@ -234,7 +238,7 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
     level = "ResNet-152: after the additions, 64 channels of each call, one draw of crops"
     found["close"][level] = Worded([after], alone)
     few = judged("imagenet_signatures", "networks_few", {"inside": Worded(after - inside, alone)})
-    # Several answers to one question stand behind the rows that answer one each.
+    # Rules with several readings come after the rules with one.
     rules = read_rules("imagenet_signatures", "networks")
     single, several = (
         judge(some, {rule.name: found[rule.name] for rule in some})
@@ -244,7 +248,7 @@ def network_claims(draws: Sequence[Draw], varied: Mapping[str, Signature], equal
 
 
 def _std_claims(draws: Sequence[Draw], named: bool) -> list[Claim]:
-    """Standard deviations over the draws of crops."""
+    """Tests of the paper's standard deviations with those over the draws of crops."""
     found = {}
     for name in (DEEP, PLAIN):
         std = float(np.std([pairs[name].trained.mean for pairs in draws], axis=0, ddof=1).mean())
@@ -253,9 +257,9 @@ def _std_claims(draws: Sequence[Draw], named: bool) -> list[Claim]:
 
 
 def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> list[Claim]:
-    """Correlations of other measures with the score over the calls of each network, beside those of Table 2.
+    """Tests of the correlations of Table 2 with ours, over the calls of each network.
 
-    In-sample R2 is 1 where a call has more channels than there are crops.
+    In-sample R2 is 1 if a call has more channels than there are crops.
     """
     found = {
         name: {
@@ -268,10 +272,11 @@ def table_2_claims(draws: Sequence[Draw], varied: Mapping[str, Signature]) -> li
 
 
 def trained_correlations(folder: str | os.PathLike[str]) -> Table:
-    """:func:`affscore_study.suite.compare.companion_correlations` of the trained networks, each on its own pictures.
+    """The table of :func:`affscore_study.suite.compare.companion_correlations` for the trained networks.
 
-    One row each for :func:`affscore_book.imagenet_signatures.finding.trained_networks`; no row of means, because the
-    networks are not independent: see :data:`affscore_book.imagenet_signatures.trained.TRAINED`.
+    Each network of :func:`affscore_book.imagenet_signatures.finding.trained_networks` has a row and is measured on its
+    own pictures. There is no row of means, because the networks are not independent; see
+    :data:`affscore_book.imagenet_signatures.trained.TRAINED`.
     """
     by_data: dict[str, dict[str, Signature]] = {}
     for name, found in trained_networks(folder).items():

@@ -1,6 +1,6 @@
-"""The paper's sentences about its own pretrained networks: what measures each, and which networks that takes.
+"""The paper's sentences about its own pretrained networks, with the measure and the networks that test each of them.
 
-Until the results of a full run are installed (:mod:`affscore_study.imagenet_signatures.full_results`) each is "not run
+Until the results of a full run are installed (:mod:`affscore_study.imagenet_signatures.full_results`), each is "not run
 here". ``claims.toml`` has the sentences and the rules.
 """
 
@@ -48,14 +48,14 @@ PLAIN = ("alexnet", *VGGS)
 
 
 class Sentence(NamedTuple):
-    """``measure`` gives our number or an interval from the results, if they have the ``networks``."""
+    """The test of a sentence: ``measure`` returns our number or interval from results that have the ``networks``."""
 
     measure: Callable[[Results], float | Interval]
     networks: Sequence[str] = PAPER
 
 
 def rank_interval(correlation: float, count: int) -> Interval:
-    """A rank correlation of ``count`` pairs with its 95 % interval by Fisher's z, variance 1.06 / (count - 3).
+    """A rank correlation of ``count`` pairs with its 95 % interval by Fisher's z, whose variance is 1.06 / (count - 3).
 
     >>> [round(end, 2) for end in rank_interval(0.0, 28)]
     [0.0, -0.38, 0.38]
@@ -74,7 +74,7 @@ def _std(results: Results, network: str) -> float:
 
 
 def _years(results: Results) -> Interval:
-    """Of the families until 2019, each the mean over its networks."""
+    """The rank correlation of year and median score over the families until 2019, each a mean over its networks."""
     families: dict[str, list[tuple[float, float]]] = {}
     for row in history(dict(results.signatures["spatial"])).rows():
         if row["year"] < 2020:
@@ -90,20 +90,20 @@ def _spread(results: Results) -> float:
 
 
 def _alexnet_and_swin(results: Results) -> float:
-    """The distance of AlexNet to Swin-B minus the median of its distances to the others, by the code's pool."""
+    """The distance of AlexNet to Swin-B minus the median of its distances to the others, by the pool ``trailing``."""
     scores = {name: sequence(each) for name, each in results.signatures["trailing"].items()}
     others = [dtw(scores["alexnet"], scores[name]) for name in scores if name not in ("alexnet", "swin_b")]
     return dtw(scores["alexnet"], scores["swin_b"]) - float(np.median(others))
 
 
 def _told_best(results: Results) -> float:
-    """In what part of the groups of architectures a statistic of the scores tells the accuracy best."""
+    """The fraction of the groups of architectures in which a statistic of the scores predicts the accuracy best."""
     groups = accuracy_correlations(dict(results.signatures["trailing"])).rows()[:-1]
     return float(np.mean([row["strongest"] not in ("parameters", "GFLOPS", "depth") for row in groups]))
 
 
 def _deeper(number: Callable[[Signature], float]) -> Callable[[Results], float]:
-    """The rank correlation of depth and a number of each ResNet."""
+    """A function that returns the rank correlation of depth and a number of each ResNet."""
     ordered = sorted(RESNETS, key=lambda name: facts(name).depth or 0)
     return lambda results: climb([number(results.signatures["spatial"][name]) for name in ordered])
 
@@ -114,7 +114,7 @@ def _medians_apart(results: Results) -> float:
 
 
 def _strongest(results: Results) -> Interval:
-    """By families."""
+    """The strongest mean correlation of a measure with the score, over families."""
     correlations = companion_correlations(dict(results.signatures["spatial"]))
     return strongest_measure(correlations, MEASURES, lambda name: facts(name).family)[1]
 
@@ -124,7 +124,7 @@ def _vit_accuracy(results: Results) -> float:
 
 
 def _sentences() -> dict[str, Sentence | dict[str, Sentence]]:
-    """What measures each sentence of ``claims.toml``; a family has one for each of its rows."""
+    """The test of each sentence of ``claims.toml``; a family of sentences has one test for each of its rows."""
     vits = tuple(name for name in PAPER if name.startswith("vit"))
     return {
         "vit": {pool: Sentence(partial(_vit_gap, pool=pool)) for pool in ("trailing", "spatial")},
@@ -146,7 +146,7 @@ def _std_of(network: str) -> Sentence:
 
 
 def _missing(networks: Sequence[str], results: Results | None) -> str:
-    """In words, which networks the results lack, and how to get them; "" if they have them all."""
+    """Words that name the networks that the results lack, and the way to get them; "" if none is missing."""
     if results is None:
         return f"{networks[0] if len(networks) == 1 else f'{len(networks)} networks'}, {RUN}"
     missing = [name for name in networks if name not in results.signatures["spatial"]]
@@ -155,14 +155,14 @@ def _missing(networks: Sequence[str], results: Results | None) -> str:
 
 
 def _found(sentence: Sentence, results: Results | None) -> Worded:
-    """Our number, or what it needs."""
+    """Our number, or the words for what it needs."""
     if (needs := _missing(sentence.networks, results)) or results is None:
         return Worded(needs, {"data": ""})
     return Worded(sentence.measure(results), {"data": f" ({results.data})"})
 
 
 def sentence_claims(results: Results | None, only: str = "") -> list[Claim]:
-    """The sentences that have a rule, or those of one rule."""
+    """Tests of all sentences that have a rule, or of those of the rule ``only``."""
     measured: dict[str, Worded | dict[str, Worded]] = {}
     for name, each in _sentences().items():
         if only not in ("", name):
@@ -175,7 +175,7 @@ def sentence_claims(results: Results | None, only: str = "") -> list[Claim]:
 
 
 def paper_claims(results: Results | None) -> list[Claim]:
-    """What the paper says of its pretrained networks, with our numbers where a full run's results are installed."""
+    """Tests of the paper's sentences on its pretrained networks; our numbers need the results of a full run."""
     claims = sentence_claims(results)
     correlations = companion_correlations(dict(results.signatures["spatial"])) if results else None
     for family in FAMILY_MEASURES:

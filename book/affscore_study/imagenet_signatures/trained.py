@@ -1,7 +1,7 @@
-"""What the trained networks of the book say of the paper's sentences: on skips and measures.
+"""Tests of the paper's sentences on skips and measures with the trained networks of the book.
 
-Where several seeds of an architecture are trained, means have Student's interval over the seeds. That interval speaks
-of more seeds of the same architecture; a sentence about architectures counts those:
+If several seeds of an architecture are trained, means have Student's interval over the seeds. That interval concerns
+further seeds of the same architecture. For a sentence about architectures, the architectures are counted; see
 :data:`affscore_book.imagenet_signatures.trained.TRAINED`.
 """
 
@@ -28,19 +28,19 @@ __all__ = [
 
 
 def ends(signature: Signature) -> tuple[float, float]:
-    """Mean scores inside the blocks, and after the additions."""
+    """The mean scores inside the blocks and after the additions."""
     inside, last = (float(signature.mean[at].mean()) for at in places(signature).values())
     return inside, last
 
 
 def gap(signature: Signature) -> float:
-    """How far the second lies above the first."""
+    """The mean score after the additions minus the mean score inside the blocks."""
     inside, last = ends(signature)
     return last - inside
 
 
 def climb(scores: Sequence[float] | np.ndarray) -> float:
-    """The rank correlation of scores with their place.
+    """The rank correlation of scores with their position.
 
     >>> climb([0.5, 0.6, 0.9])
     1.0
@@ -49,12 +49,15 @@ def climb(scores: Sequence[float] | np.ndarray) -> float:
 
 
 def zeros_of(signature: Signature) -> np.ndarray:
-    """The part of each call's output that is zero, mean over batches, (calls,): for ReLU, its negative inputs."""
+    """The fraction of each call's output that is zero, a mean over batches of shape (calls,).
+
+    For ReLU, it is the fraction of negative inputs.
+    """
     return signature.companions["sparsity_after"].mean(axis=0)
 
 
 def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
-    """What the addition of a skip does to the call that follows it; a row for each network and place in a block.
+    """A table of the effect of a skip on the call after the addition, with a row for each network and place in a block.
 
     ``by_network`` holds the seeds of networks as
     :func:`affscore_book.imagenet_signatures.trained.places` knows them. Columns: network; call;
@@ -71,24 +74,24 @@ def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
 
 
 def skip_gap(signatures: Mapping[Any, Signature]) -> Interval:
-    """Mean score of the last calls of blocks minus that of the calls inside, with the interval over the networks."""
+    """The mean :func:`gap` of networks (after the additions minus inside the blocks), with its interval over them."""
     return student_interval([gap(each) for each in signatures.values()])
 
 
 def widening(starts: Mapping[Any, Signature], trained: Mapping[Any, Signature]) -> Interval:
-    """How much larger that gap is after training than at the start, seed by seed, with the interval over the seeds.
+    """The :func:`gap` after training minus that at the start of the same seed, with Student's interval over the seeds.
 
     ``starts`` and ``trained`` have the same seeds as keys.
     """
     return student_interval([gap(trained[seed]) - gap(starts[seed]) for seed in trained])
 
 
-#: Of each network, by what is set at its start: the seeds' starts, and the trained seeds.
+#: For each network and each state of its start, the signatures of the starts and of the trained networks by seed.
 Pairs = Mapping[str, Mapping[str, tuple[Mapping[Any, Signature], Mapping[Any, Signature]]]]
 
 
 def widening_table(networks: Pairs) -> Table:
-    """A row a start: the mean gap before and after training, and how much that widens it, with the interval."""
+    """A table with a row for each start: the mean gap before and after training, and their difference."""
     rows = []
     for name, by_start in networks.items():
         for state, (starts, trained) in by_start.items():
@@ -100,7 +103,7 @@ def widening_table(networks: Pairs) -> Table:
 
 
 def _grouped(correlations: Table, measure: str, group: Callable[[str], str]) -> list[float]:
-    """The mean correlation of each group that has one."""
+    """The mean correlation of each group with a finite correlation."""
     members: dict[str, list[float]] = {}
     for row in correlations.rows():
         if row["model"] not in ("mean", "std") and math.isfinite(row[measure]):
@@ -113,9 +116,9 @@ def strongest_measure(
 ) -> tuple[str, Interval]:
     """The measure whose mean correlation with the score is largest in absolute value, and that mean.
 
-    ``group`` says what is counted as one result, as in
-    :data:`affscore_book.imagenet_signatures.trained.TRAINED`. The interval is made of Student's, for the
-    greatest of several (:func:`affscore_study.imagenet_signatures.greatest.greatest`).
+    ``group`` maps a name to the group that counts as one result, as in
+    :data:`affscore_book.imagenet_signatures.trained.TRAINED`. The interval combines Student's intervals, because the
+    greatest of several means is chosen (:func:`affscore_study.imagenet_signatures.greatest.greatest`).
     """
     means = {name: _grouped(correlations, name, group) for name in measures}
     signs = {name: math.copysign(1, np.mean(values)) for name, values in means.items()}

@@ -1,1 +1,1 @@
-"""What the audits share: claims and their verdicts."""
+"""The parts that the audits share: claims with their rules and verdicts, training, and files of results."""

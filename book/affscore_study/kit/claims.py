@@ -1,7 +1,7 @@
-"""What a source claims, beside what we find, with a verdict that is computed.
+"""Claims of a source together with our numbers, and the verdicts that are computed from them.
 
-A chapter states the rule first (:mod:`affscore_study.kit.rules`), then measures, then lets the claim decide. The rows
-of a :class:`ClaimTable` go into the notebook's stored output a second time as JSON, from which the build makes the
+An audit states the rule first (:mod:`affscore_study.kit.rules`), then measures, and the claim gives the verdict. The
+rows of a :class:`ClaimTable` are stored in the notebook's output a second time as JSON, from which the build makes the
 ledger of all claims.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["CLAIMS_MIME", "FLOOR", "KINDS", "Claim", "ClaimTable", "depending", 
 
 CLAIMS_MIME = "application/vnd.affscore.claims+json"
 
-#: A difference of scores counts from here on: on the source's slides the scores of two batches differ by up to .02.
+#: The least difference of scores that counts. On the source's slides, the scores of two batches differ by up to 0.02.
 FLOOR = 0.02
 
-# What a claim is about: the words for "it lies in the accepted range" and "it does not".
+# For each kind of claim, the words for a number in the accepted range and for a number outside.
 _WORDS = {
     "source": ("agrees", "disagrees"),
     "untrained": ("there before training", "not there before training"),
@@ -34,7 +34,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-#: What a claim is about; :class:`Claim` says what each of them means.
+#: The kinds of claims, which :class:`Claim` explains.
 KINDS = tuple(_WORDS)
 
 
@@ -54,42 +54,43 @@ class Claim:
     Attributes
     ----------
     what
-        What is measured.
+        The measured quantity.
     source
-        Where the claim stands: ``"CVPR 2025, Figure 6"``.
+        The place of the claim, such as ``"CVPR 2025, Figure 6"``.
     theirs
-        The claim as the source puts it, a number or words.
+        The claim in the source, a number or words.
     ours
-        Our number; ``None`` where it was not measured: the verdict is then "not run here".
+        Our number; ``None`` if it was not measured, with the verdict "not run here".
     accept
-        The range of ``ours`` in which the claim holds, ``(low, high)``, ends included; an end may be infinite, and
-        NaN is in no range. ``None`` only where ``ours`` is.
+        The range of ``ours`` in which the claim holds, ``(low, high)``, ends included. An end may be infinite, and
+        NaN is in no range. It is ``None`` only if ``ours`` is.
     needs
-        What a measurement needs, where there is none: data, weights, the command, what the source does not say.
+        The requirements of a measurement that is missing: data, weights, the command, or facts missing in the source.
     interval
-        Where repetitions, such as seeds, put ``ours``: ``(low, high)``. The claim then agrees if the whole interval
-        is accepted, disagrees if nothing of it is, and is ``"undecided"`` otherwise: then an end of the range lies
-        in it. Ends may be infinite. Two NaN mean that the repetitions cannot tell how sure the number is: there is
-        one only, or all give one value, or the test would hardly ever find what it looks for. Then the claim is
-        ``"not shown"``, whatever the number.
+        The interval of ``ours`` over repetitions such as seeds, ``(low, high)``. The claim then agrees if the whole
+        interval is accepted, disagrees if no part of it is, and is ``"undecided"`` otherwise, because an end of the
+        range lies in it. Ends may be infinite. Two NaN mean that the repetitions do not show how certain the number is:
+        there is only one, or all give the same value, or the test would hardly ever find an effect. The claim is then
+        ``"not shown"`` for every number.
     bracket
-        What the interval is: the level of a confidence interval over networks, families, seeds or draws, ``"95 %"``
-        or another; or the choices over which it is a range, ``"range over widths"``, which says nothing on chance.
+        The kind of interval: the level of a confidence interval over networks, families, seeds or draws, ``"95 %"`` or
+        another, or the choices over which it is a range, such as ``"range over widths"``, which is no statement on
+        chance.
     kind
-        ``"source"``: the source's claim in the source's setting or a smaller one. ``"untrained"``: a claim about
-        trained networks asked of random weights, where it can only be there before training or not.
-        ``"own"``: a hypothesis of this book, which can be held or fail. ``"recovered"``: a number that the source
+        ``"source"`` is the source's claim in the source's setting or a smaller one. ``"untrained"`` is a claim about
+        trained networks that is tested with random weights, so that it can only hold before training or not.
+        ``"own"`` is a hypothesis of this book, which can be held or fail. ``"recovered"`` is a number that the source
         prints without its settings, computed with settings that we found to fit.
     seen
-        Whether the rule was set after a first look at the numbers; the table then says so.
+        Whether the rule was set after a first look at the numbers, which the table then shows.
     depends_on
-        The convention that decides, where :func:`depending` found that one does: it is the verdict then.
+        The convention on which the verdict depends, if :func:`depending` found one; it is then the verdict.
 
     Raises
     ------
     ValueError
-        If there is neither a number with a range nor what it takes to get one, if the range is empty, or if the
-        interval does not hold the number.
+        If there is neither a number with a range nor a text for what it needs, if the range is empty, or if the
+        interval does not contain the number.
     """
 
     what: str
@@ -133,7 +134,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """One of the words of the kind, "undecided", "not shown", "depends on ..." or "not run here"."""
+        """The verdict: a word of the kind, "undecided", "not shown", "depends on ..." or "not run here"."""
         if self.ours is None or self.accept is None:
             return "not run here"
         if self.depends_on:
@@ -149,7 +150,7 @@ class Claim:
         return yes if least <= self.ours <= most else no
 
     def rule(self, digits: int) -> str:
-        """The accepted range in words, or what a measurement needs.
+        """The accepted range in words, or the needs of a measurement.
 
         >>> Claim("slope", "slides", "positive", 2.0, (0, math.inf)).rule(1)
         'at least 0.0'
@@ -164,11 +165,11 @@ class Claim:
 
 
 def depending(convention: str, readings: Sequence[Claim]) -> list[Claim]:
-    """One claim under several conventions, none of which the source fixes: a row each, and one verdict for all.
+    """The rows of one claim under several conventions, none of which the source fixes, with a common verdict.
 
-    ``convention`` is what decides, after "depends on". Where one reading is accepted and another one is not, the
-    verdict of each of those is "depends on ``convention``"; a reading that is undecided or not shown stays so, and says
-    nothing against another.
+    ``convention`` is the text after "depends on". If one reading is accepted and another one is not, the verdict of
+    both is "depends on ``convention``". A reading that is undecided or not shown keeps its verdict and does not change
+    those of others.
 
     >>> numbers = {"rise (raw)": 0.5, "rise (norm set)": -0.3}
     >>> rows = [Claim(what, "paper", "> 0", ours, (0, math.inf)) for what, ours in numbers.items()]
@@ -187,8 +188,8 @@ class ClaimTable(Table):
     what         | theirs | ours  | verdict | holds if       | source
     score of x^3 | 0.71   | 0.711 | agrees  | 0.705 to 0.715 | slides
 
-    Where there is no number, the column of rules says what one needs. An interval stands behind its number, or the
-    words "not estimable" where the repetitions give none, and then the bracket where it is no 95 % interval.
+    If there is no number, the column of rules has its needs. A number is followed by its interval, or by the words "not
+    estimable" if the repetitions give none, and then by the bracket unless it is a 95 % interval.
     """
 
     def __init__(self, claims: Iterable[Claim], digits: int = 3) -> None:
@@ -205,7 +206,7 @@ class ClaimTable(Table):
         super().__init__(dict(zip(headings, zip(*rows, strict=True), strict=True)), align=False)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The rows as the table shows them, for the ledger with the kind of each and its bracket, "" without one."""
+        """The rows of the table as JSON for the ledger, each with its kind and its bracket, "" without one."""
         more = (
             {"kind": claim.kind, "bracket": "" if claim.interval is None else claim.bracket} for claim in self.claims
         )

@@ -1,6 +1,6 @@
-"""Rules as data: what is claimed, by whom, and which number decides, read from ``claims.toml`` of a chapter's folder.
+"""Rules as data: claims, their sources, and the bounds that decide them, from ``claims.toml`` of a chapter's folder.
 
-A rule that is committed before a run is then a difference in one file, which anyone can read; what is measured stays in
+A rule that is committed before a run is then a change of one file that anyone can read, while the measurement stays in
 Python. A table of the file has rows in the order of the page::
 
     [pictures]                             # for every row of the table, unless the row has its own
@@ -11,19 +11,21 @@ Python. A table of the file has rows in the order of the page::
     theirs = '"unaffected"'                # a number, or a quotation to the word
     factor = 1.5
 
-One bound of :data:`BOUNDS` says in which range of our number the claim holds. ``at_least`` and ``at_most`` are one end,
-``between`` has both, ``exactly`` is one number, ``within = w`` lies so far around the number ``theirs``, and
-``factor = f`` is 1/f to f. ``mean_at_least``, beside ``at_least``, asks more of the mean than of the interval: while
-the mean falls short of it, it is the bound. Without a bound, ``needs`` says what a measurement would take.
+One bound of :data:`BOUNDS` gives the range of our number in which the claim holds. ``at_least`` and ``at_most`` give
+one end, ``between`` gives both, ``exactly`` is one number, ``within = w`` is the range from w below the number
+``theirs`` to w above it, and ``factor = f`` is the range from 1/f to f. ``mean_at_least``, in addition to ``at_least``,
+requires more of the mean than of the interval: if the mean is below it, it is the bound. Without a bound, ``needs``
+names the requirements of a measurement.
 
-``rule_set = "after"`` says that the rule was set after a first look at the numbers. ``kind`` is that of
-:class:`affscore_study.kit.claims.Claim`; without it the claim is our own where the source begins with "ours". A claim
-whose source leaves a convention open has ``depends_on``, and a row a reading. ``repeated_over`` names what repetitions
-differ in, where they are no sample: the first number is shown, and unless all decide alike it depends on them.
+``rule_set = "after"`` means that the rule was set after a first look at the numbers. ``kind`` is that of
+:class:`affscore_study.kit.claims.Claim`; without it, the claim is our own if the source begins with "ours". A claim
+whose source leaves a convention open has ``depends_on``, and a row for each reading. ``repeated_over`` names the
+difference between repetitions that are not a sample. The first number is then shown, and unless all numbers give the
+same verdict, the verdict depends on that difference.
 
-A ``{}`` in ``what`` stands for the name of a row of a family, and ``{reading}`` for that of a reading, which otherwise
-stands behind, in brackets. ``each`` and ``readings`` have what is different in the rows of a family and in the
-readings, by name: they are then all there are.
+A ``{}`` in ``what`` stands for the name of a row of a family, and ``{reading}`` for that of a reading, which is
+otherwise added in brackets at the end. ``each`` and ``readings`` have the entries that differ in the rows of a family
+and in the readings, by name; no other rows and readings are then allowed.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ from affscore_study.kit.claims import KINDS, Claim, depending, near
 
 __all__ = ["BOUNDS", "Rule", "Worded", "judge", "judged", "parse_rules", "read_rules"]
 
-#: The ways to say in which range of our number a claim holds.
+#: The keys that give the range of our number in which a claim holds.
 BOUNDS = ("at_least", "at_most", "between", "exactly", "within", "factor")
-#: What differs in the rows of a family, and in readings of a convention.
+#: The keys of the entries that differ in the rows of a family, and in the readings of a convention.
 PARTS = ("each", "readings")
 KEYS = (
     *BOUNDS, "mean_at_least", "what", "source", "theirs", "needs", "kind", "rule_set", "bracket", "depends_on",
@@ -57,18 +59,18 @@ PLACEHOLDER = re.compile(r"\{(\w*)\}")
 class Rule:
     """One entry of a file of rules: a row, a family of rows, or the readings of a convention.
 
-    The attributes are those of :class:`affscore_study.kit.claims.Claim` but for these.
+    The attributes are those of :class:`affscore_study.kit.claims.Claim` and the following ones.
 
     Attributes
     ----------
     where
-        File, table and row, for errors: ``"redshift/claims.toml, pictures.relu_scale"``.
+        File, table and row for errors, such as ``"redshift/claims.toml, pictures.relu_scale"``.
     mean_at_least
-        What a mean has to reach beside ``accept``, or None.
+        The bound of the mean in addition to ``accept``, or None.
     repeated_over
-        What repetitions differ in, or "".
+        The difference between the repetitions, or "".
     each, readings
-        By name, the rules of a family's rows or of readings where these differ; else empty.
+        The rules of a family's rows or of readings by name, if they differ; otherwise empty.
     """
 
     where: str
@@ -88,12 +90,12 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The row in its table."""
+        """The name of the row in its table."""
         return self.where.rpartition(".")[2]
 
 
 class Worded(NamedTuple):
-    """What was found, with words that fill placeholders of the rule: ``{power}`` of ``what`` by ``words["power"]``."""
+    """A measurement with words that fill placeholders of the rule: ``{power}`` of ``what`` by ``words["power"]``."""
 
     value: float | Interval | Sequence[float] | str | None
     words: Mapping[str, str]
@@ -106,7 +108,7 @@ def read_rules(room: str, table: str) -> tuple[Rule, ...]:
     Raises
     ------
     ValueError
-        If the file has no such table, or is no file of rules.
+        If the file has no such table, or is not a file of rules.
     """
     file = Path(__file__).parents[1] / room / "claims.toml"
     tables = parse_rules(file.read_text(encoding="utf-8"), f"{room}/claims.toml")
@@ -116,7 +118,7 @@ def read_rules(room: str, table: str) -> tuple[Rule, ...]:
 
 
 def parse_rules(text: str, file: str) -> dict[str, tuple[Rule, ...]]:
-    """Rules by table, from what a file says; ``file`` names it in errors.
+    """The rules by table, from the text of a file; ``file`` is its name in errors.
 
     >>> text = '[waves.slow]\\nwhat = "slope"\\nsource = "ours"\\ntheirs = "> 0"\\nat_least = 0'
     >>> (rule,) = parse_rules(text, "redshift/claims.toml")["waves"]
@@ -126,7 +128,8 @@ def parse_rules(text: str, file: str) -> dict[str, tuple[Rule, ...]]:
     Raises
     ------
     ValueError
-        If it is no TOML, or if a row has an unknown key, lacks one, or has no bound, more than one, or an empty one.
+        If the text is no TOML, or if a row has an unknown key, lacks one, or has no bound, more than one, or an empty
+        one.
     """
     try:
         tables = tomllib.loads(text)
@@ -143,7 +146,7 @@ def parse_rules(text: str, file: str) -> dict[str, tuple[Rule, ...]]:
 
 
 def _over(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What is common to several rows, under what one has of its own: one bound takes the place of another."""
+    """The entries that are common to several rows, updated by those of one row; a bound replaces any other bound."""
     instead = (*BOUNDS, "mean_at_least") if not own.keys().isdisjoint(BOUNDS) else ()
     return {key: value for key, value in common.items() if key not in instead} | dict(own)
 
@@ -159,7 +162,7 @@ def _rule(where: str, raw: Mapping[str, Any]) -> Rule:
         if differ:
             rest = {key: value for key, value in raw.items() if key != part}
             parts[part] = {name: _rule(f"{where}.{part}.{name}", _over(rest, own)) for name, own in differ.items()}
-            # Whatever the family leaves open, its rows say: any of them stands for the keys that it lacks.
+            # The rows have the keys that the family lacks, so any row can complete it.
             raw = _over(next(iter(differ.values())), rest) | {part: {}}
     for key in ("what", "source"):
         if not isinstance(raw.get(key), str):
@@ -179,7 +182,7 @@ def _rule(where: str, raw: Mapping[str, Any]) -> Rule:
 
 
 def _accept(where: str, raw: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The range in which the claim holds."""
+    """The range in which the claim holds, or None if the rule has no bound."""
     bounds = [key for key in BOUNDS if key in raw]
     if not bounds and raw.get("needs") and "mean_at_least" not in raw:
         return None
@@ -220,19 +223,20 @@ def _accept(where: str, raw: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def judge(rules: Sequence[Rule], measured: Mapping[str, Any], **words: str) -> list[Claim]:
-    """Decide the claims of a table by what was measured.
+    """The claims of a table with our measurements, which decide their verdicts.
 
     Parameters
     ----------
     rules
-        Of one table, from :func:`read_rules`.
+        The rules of one table, from :func:`read_rules`.
     measured
-        By the name of the row: a number; an :class:`~affscore_book.kit.statistics.Interval`; a list of numbers for a
-        rule with ``repeated_over``; a sentence that says what a measurement takes, where there is none; None, where the
-        rule says that; or a :class:`Worded`, which has words beside one of these. For a family, and for the readings
-        of a convention, a mapping to such by their names; for a family with readings, of mappings.
+        The measurements by the names of the rows. Each is a number, an
+        :class:`~affscore_book.kit.statistics.Interval`, or a list of numbers for a rule with ``repeated_over``. A
+        missing one is a text that names its needs, or None if the rule names them. :class:`Worded` adds words to any of
+        these. A family, and the readings of a convention, have a mapping from names to measurements, and a family with
+        readings has a mapping to such mappings.
     words
-        Fill placeholders in all rows: ``{pool}`` of ``what`` by ``pool="spatial"``.
+        Words that fill placeholders in all rows: ``{pool}`` of ``what`` by ``pool="spatial"``.
 
     Returns
     -------
@@ -241,7 +245,7 @@ def judge(rules: Sequence[Rule], measured: Mapping[str, Any], **words: str) -> l
     Raises
     ------
     ValueError
-        If a measure is in no rule or a rule has no measure, or if a claim cannot be judged.
+        If a measurement has no rule, a rule has no measurement, or a claim cannot be judged.
     """
     if strange := [name for name in measured if name not in {rule.name for rule in rules}]:
         names = ", ".join(rule.name for rule in rules)
@@ -255,12 +259,12 @@ def judge(rules: Sequence[Rule], measured: Mapping[str, Any], **words: str) -> l
 
 
 def judged(room: str, table: str, measured: Mapping[str, Any], **words: str) -> list[Claim]:
-    """:func:`judge` by the rules of a table of a chapter's folder (:func:`read_rules`)."""
+    """The claims of :func:`judge` by the rules of a table in a chapter's folder (:func:`read_rules`)."""
     return judge(read_rules(room, table), measured, **words)
 
 
 def _rows(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
-    """The rows of a rule, one for each member of a family."""
+    """The claims of a rule, with one or more rows for each member of a family."""
     if not rule.each and "{}" not in rule.what:
         return _readings(rule, found, words)
     rows = []
@@ -270,7 +274,7 @@ def _rows(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
 
 
 def _readings(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
-    """One row, or one for each reading of a convention."""
+    """The claims of a row, one for each reading of a convention."""
     if not rule.depends_on:
         return [_claim(rule, found, words)]
     rows = []
@@ -282,8 +286,8 @@ def _readings(rule: Rule, found: Any, words: Mapping[str, str]) -> list[Claim]:
 
 
 def _by_name(rule: Rule, found: Any, parts: Mapping[str, Rule], each: str) -> Mapping[str, Any]:
-    """What was measured by the name of a row or a reading, in the order of the rule if it has one."""
-    found = {} if found is None and parts else found  # nothing has to be measured if every part is open
+    """The measurements by the name of a row or a reading, in the order of the rule if it has one."""
+    found = {} if found is None and parts else found  # no measurement is needed if every part is open
     if not isinstance(found, Mapping) or not (found or parts):
         raise ValueError(f"{rule.where}: measured is {found!r}; it should be a mapping, {each} a name.")
     open_ = {name for name, part in parts.items() if part.accept is None}

@@ -1,4 +1,7 @@
-"""The files in which scripts of ``book/data`` keep results, whole or as before, and those of each network and seed."""
+"""The files in which scripts of ``book/data`` keep results, and the files of each network and seed.
+
+A file is always replaced as a whole, so that an error leaves it as it was.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ class RunFiles:
     Parameters
     ----------
     out
-        Folder of the script: ``results``, ``signatures`` and ``weights`` are part of the repository, ``work`` is not.
+        The folder of the script, of which ``results``, ``signatures`` and ``weights`` are part of the repository, but
+        not ``work``.
     name, seed
         The name and the seed of the network. A blank in the name becomes a dash in the names of files.
     kept
@@ -61,7 +65,7 @@ def open_results(file: Path, settings: dict[str, Any], **empty: Any) -> dict[str
 
 
 def rounded(values: Any) -> Any:
-    """Lists and dictionaries of numbers as JSON can hold them: floats rounded to six decimals, and NaN as None.
+    """Lists and dictionaries of numbers in a form for JSON: floats are rounded to six decimals, and NaN becomes None.
 
     >>> rounded({"score": [0.12345678, float("nan")], "calls": 2})
     {'score': [0.123457, None], 'calls': 2}
@@ -81,9 +85,10 @@ def store_results(file: Path, results: dict[str, Any], indent: int | None = None
 def read_checkpoint(
     file: str | os.PathLike[str] | None, parts: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> list[dict[str, float]]:
-    """Load the states that :func:`write_checkpoint` stored into network, optimiser and schedule; returns the history.
+    """Load the states that :func:`write_checkpoint` stored into ``parts``, and return the history.
 
-    If ``file`` is None or does not exist, nothing is loaded and the history is empty.
+    The parts are network, optimiser and schedule by name. If ``file`` is None or does not exist, nothing is loaded and
+    the history is empty.
 
     Raises
     ------
@@ -106,7 +111,7 @@ def write_checkpoint(
     settings: Mapping[str, Any],
     history: list[dict[str, float]],
 ) -> None:
-    """Store the states of ``parts``; an error leaves the file as it was before. If it is None, nothing happens."""
+    """Store the states of ``parts``. An error leaves the file as it was. If ``file`` is None, nothing happens."""
     if file is None:
         return
     state = {name: part.state_dict() for name, part in parts.items()}

@@ -1,4 +1,4 @@
-"""Trains a small network on 32 x 32 images; a stopped run can continue and ends as if it had not been stopped.
+"""The training of a small network on 32 x 32 images. A stopped run can resume and ends as if it had not been stopped.
 
 All networks of the book share one recipe: Adam, one cycle of the learning rate, shifts of up to two pixels and flips.
 Each epoch draws its order and its augmentation from a generator seeded by (seed, epoch), so an epoch depends only on
@@ -29,9 +29,9 @@ __all__ = ["augment", "fit", "save_weights"]
 
 
 def augment(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image shifted by up to two pixels (black moves in) and flipped left to right in half of the cases.
+    """The images, each shifted by up to two pixels (black moves in) and flipped left to right in half of the cases.
 
-    Input and output are uint8 (n, channels, H, W). This is the paper's augmentation (appendix D.1).
+    Input and output are uint8 of shape (n, channels, H, W). This is the augmentation of Godfrey et al. (appendix D.1).
     """
     n, _, height, width = images.shape
     offsets = torch.randint(0, 5, (2, n, 1), generator=generator).to(images.device)
@@ -65,10 +65,11 @@ def fit(
     Parameters
     ----------
     network
-        Maps float32 (n, channels, 32, 32) to logits (n, classes). Parameters that do not require a gradient do not
-        change.
+        Maps float32 of shape (n, channels, 32, 32) to logits of shape (n, classes). Parameters that do not require a
+        gradient do not change.
     epochs, learning_rate, batch_size
-        Passes over ``data.train``, the peak of the one-cycle schedule of Adam, and images in a step.
+        The number of passes over ``data.train``, the peak of the one-cycle schedule of Adam, and the number of images
+        in a step.
     seed
         The seed of order and augmentation. The caller chooses the weights.
     penalty

@@ -1,1 +1,1 @@
-"""Networks whose activations are made linear one channel at a time."""
+"""The study of linearised networks, whose activations are made linear one channel at a time."""

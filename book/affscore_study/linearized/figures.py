@@ -15,13 +15,16 @@ __all__ = ["plot_slope_shares", "plot_trunks"]
 
 
 def _legend(axes, columns: int) -> None:
-    """The legend of a panel over all panels of its figure."""
+    """Put the legend of a panel above all panels of its figure."""
     axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=columns, frameon=False)
 
 
 @styled
 def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Sequence[float]) -> None:
-    """Effective size of cores against the size of their trunks, a mark a run, of trunks of depth 6 or of width 64."""
+    """Draw the effective sizes of cores against the sizes of their trunks, which have depth 6 or width 64.
+
+    Each run has a mark.
+    """
     _, axes = panels(2, 2, height=7, sharex="col", sharey="row")
     names, ticks = ("width", "depth"), ((2, 5, 10, 20, 50, 100), (1, 2, 3, 6, 12))
     looks = list(zip(strengths, (GREEN, BLUE, VERMILION), ("D", "o", "s"), strict=True))
@@ -49,7 +52,7 @@ def plot_trunks(cores: Mapping[Size, Mapping[int, np.ndarray]], strengths: Seque
 
 @styled
 def plot_slope_shares(study: LinearizedRuns) -> None:
-    """How the slopes of late runs at the middle strength are distributed: bins of a tenth, and those fixed at 1."""
+    """Draw the distribution of the slopes of late runs at the middle strength: bins of 0.1, and those fixed at 1."""
     _, axes = panels(3, 1, height=6.4, sharex=True, sharey=True)
     edges = np.linspace(-0.3, 1, 14)
     for panel, network in zip(axes, study.runs, strict=True):

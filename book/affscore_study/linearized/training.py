@@ -1,11 +1,11 @@
-"""Train networks under the linearising prior, early or late, and measure their channels on the way.
+"""The training of networks under the linearising prior, early or late, with measurements of their channels.
 
-The source compares a prior that acts from the beginning with one that acts at the end, and both differ in how long
-they act and in what follows. Here every run has the same budget: training has four cycles of equal length, the
-learning rate of each falls to 0, the prior acts during exactly one of them, and never in the last. A *late* run is
-therefore linearised when it has been trained to a standstill twice.
+The source compares a prior that acts from the beginning with one that acts at the end. The two differ in the time for
+which they act and in the training that follows. Here every run has the same budget: training has four cycles of equal
+length, the learning rate falls to 0 in each cycle, and the prior acts during exactly one of them, but never in the
+last. A *late* run is therefore linearised after two cycles of training in which the learning rate fell to 0.
 
-``book/data/linearized/make.py`` makes the runs; :mod:`affscore_book.linearized.results` says what they show.
+``book/data/linearized/make.py`` makes the runs; :mod:`affscore_book.linearized.results` reads and describes them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ CYCLES = 4
 
 
 def learning_rate_factor(progress: float) -> float:
-    """1 in the first half of each cycle, then falling to 0 in a straight line."""
+    """The factor of the learning rate, which is 1 in the first half of each cycle and then falls linearly to 0."""
     return min(1.0, 2 * (1 - CYCLES * progress % 1))
 
 
 def prior(network: nn.Module, strength: float) -> Tensor:
-    """strength * sum sqrt(|1 - a|) over all slopes that are not fixed at 1, a tensor of no dimension.
+    """The scalar tensor strength * sum sqrt(|1 - a|) over all slopes a that differ from 1.
 
-    The square root makes the pull the stronger the closer a slope is to 1, so that slopes end at 1 or stay away.
+    Because of the square root, the gradient is larger if a slope is closer to 1, so that slopes end at 1 or stay away.
     """
-    # A slope that is 1 and not yet fixed adds 0, and the gradient of the root there is not a number.
+    # A slope that is 1 and not yet fixed adds 0, and the gradient of its term is not a number.
     moving = [layer.weight[layer.weight != 1] for layer in channel_prelus(network).values()]
     return strength * (1 - torch.cat(moving)).abs().sqrt().sum()
 
 
 def freeze(network: nn.Module) -> None:
-    """Fix every slope within 0.01 of 1 at 1, for good."""
+    """Set every slope within 0.01 of 1 to 1 and fix it permanently."""
     for layer in channel_prelus(network).values():
         layer.set_linear((layer.weight.detach() - 1).abs() <= 0.01)
 
@@ -68,10 +68,10 @@ def train(
     Parameters
     ----------
     network
-        From :func:`affscore_book.linearized.slopes.linearize`. Slopes move only while the prior acts: before they
-        are 0, and afterwards they stay where they are.
+        A network from :func:`affscore_book.linearized.slopes.linearize`. Slopes change only while the prior acts. They
+        are 0 before and keep their values afterwards.
     seed
-        Of the order of the images and their augmentation.
+        The seed of the order of the images and of their augmentation.
     start, strength
         ``"early"``, ``"middle"`` or ``"late"``, and the factor of the prior; None for no prior.
     epochs
@@ -81,8 +81,8 @@ def train(
 
     Returns
     -------
-    ``history`` (loss, validation accuracy and linear channels by layer, by epoch), ``accuracy`` on the test images,
-    ``slopes`` and number of ``linear`` channels by layer and, with a probe, ``before``.
+    ``history`` (loss, validation accuracy and linear channels by layer, for each epoch), ``accuracy`` on the test
+    images, ``slopes`` and number of ``linear`` channels by layer and, with a probe, the measurements ``before``.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def train(
     moving = False
 
     def between(epoch: int) -> None:
-        """Measure after so many epochs, and let the slopes learn in the next one, or not."""
+        """Measure the channels after an epoch, and decide whether the slopes learn in the next one."""
         nonlocal moving
         if epoch:
             linear.append([int(layer.linear.sum()) for layer in layers.values()])
@@ -112,7 +112,7 @@ def train(
         moving = first is not None and first <= epoch < first + each
         for layer in layers.values():
             layer.weight.requires_grad_(moving)
-            layer.weight.grad = None  # then Adam leaves it alone
+            layer.weight.grad = None  # Adam skips parameters without a gradient
 
     between(0)
     history = fit(
@@ -130,10 +130,10 @@ def train(
 
 
 def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, list[float]]]:
-    """For every channel, by layer, on standardised images: how non-linear a ReLU is for the values that reach it.
+    """The non-linearity of a ReLU for the inputs of every channel, by layer, on standardised images.
 
-    ``score`` is the one-dimensional affinity score of max(x, 0) over images and about 16 pixels (NaN
-    where the channel is never positive, or where x does not vary), ``positive`` the share of positive values.
+    ``score`` is the one-dimensional affinity score of max(x, 0) over images and about 16 pixels (NaN if the channel is
+    never positive or x is constant), and ``positive`` is the share of positive values.
     """
     with torch.no_grad(), evaluating(network), features(network, channel_prelus(network)) as seen:
         network(images)
@@ -153,9 +153,9 @@ def measure_channels(network: nn.Module, images: Tensor) -> dict[str, dict[str, 
 def task_data(data: ImageData, task: str, *, images: int = 10_000) -> ImageData:
     """An easier or harder task made from a data set.
 
-    ``base``: the first ``images`` training images; ``three classes``: as many of classes 0, 1 and 2 alone, also for
-    validation and test; ``label noise``: base with 30 % of the training labels drawn anew, evenly over all classes;
-    ``less data``: a tenth of base.
+    ``base`` has the first ``images`` training images. ``three classes`` has as many of classes 0, 1 and 2, and only
+    these classes for validation and test. ``label noise`` is base with 30 % of the training labels drawn anew,
+    uniformly over all classes. ``less data`` is a tenth of base. Raises ValueError if there are too few images.
     """
     check_choice("task", task, TASKS)
     parts = [data.train, data.validation, data.test]

@@ -1,7 +1,7 @@
-"""Do networks of other widths and depths end in the same core? The runs of perceptrons of several sizes.
+"""Tests of whether perceptrons of different widths and depths end in the same core.
 
-``book/data/linearized/make.py --network trunks`` makes them: late runs, five seeds, the three middle strengths, and a
-run without a prior. ``claims.toml`` has the rules.
+``book/data/linearized/make.py --network trunks`` makes their runs: late runs with five seeds and the three middle
+strengths, and a run without a prior. ``claims.toml`` has the rules.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["Size", "core_claims", "load_trunks", "over_seeds", "size_ratio", "size_ratio_at", "with_mlp"]
 
-#: Where a mean over units or points is looked at one by one.
+#: The numbers of units or points at which the ratios behind a mean are tested one by one.
 PLACES = {"units": (25, 50, 100), "points": (0.5, 1.0, 2.0)}
-#: Width and depth of a trunk.
+#: The width and the depth of a trunk.
 Size = tuple[int, int]
-#: By trunk and seed, (strengths, 3): effective width and depth of the core, whose product is the number of its units,
-#: and the points of accuracy that it costs.
+#: For each trunk and seed, an array (strengths, 3): effective width and depth of the core, whose product is the number
+#: of its units, and the points of accuracy that it costs.
 Cores = dict[Size, dict[int, np.ndarray]]
 
 
@@ -39,7 +39,7 @@ def _core(survivors: list[int], accuracy: float, whole: float) -> tuple[float, f
 
 
 def load_trunks(folder: str | os.PathLike[str]) -> Cores:
-    """Read ``trunks.json`` of a folder: by trunk and seed the core at each strength, in rising order.
+    """The cores in ``trunks.json`` of a folder, by trunk and seed, at each strength in rising order.
 
     Raises FileNotFoundError if there is no such file, and ValueError if it is damaged.
     """
@@ -58,7 +58,7 @@ def load_trunks(folder: str | os.PathLike[str]) -> Cores:
 
 
 def with_mlp(cores: Cores, study: LinearizedRuns) -> Cores:
-    """The cores, and those of the perceptron of 64 and 6 that the other stored runs are of, at the same strengths."""
+    """The cores, and those of the other stored runs' perceptron of width 64 and depth 6 at the same strengths."""
     found = {}
     for seed in study.seeds("mlp"):
         whole, _, *runs = study.sweep("mlp", "base", "late", seed)[:5]  # without the weakest and the strongest prior
@@ -69,12 +69,12 @@ def with_mlp(cores: Cores, study: LinearizedRuns) -> Cores:
 
 
 def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> dict[int, float]:
-    """By seed: effective ``"width"`` or ``"depth"`` of the core of one trunk over that of another.
+    """For each seed, the effective ``"width"`` or ``"depth"`` of the core of one trunk divided by that of another.
 
-    The geometric mean, over the strengths for equal ``"strength"``, else over the range of ``"units"`` of the core or
-    ``"points"`` lost that both trunks reach. Between two strengths the logarithm of a size is interpolated in a
-    straight line, against the logarithm of the number of units, or against the points. NaN for a seed without such a
-    range, or with an empty core.
+    It is a geometric mean, over the strengths for equal ``"strength"``, and otherwise over the range of ``"units"`` of
+    the core or ``"points"`` lost that both trunks reach. Between two strengths, the logarithm of a size is interpolated
+    linearly, against the logarithm of the number of units or against the points. The ratio is NaN for a seed without
+    such a range or with an empty core.
 
     >>> cores = {(8, 2): {0: np.array([[4.0, 2.0, 1.0], [1.0, 1.0, 3.0]])},
     ...          (4, 2): {0: np.array([[2.0, 4.0, 1.0], [1.0, 1.0, 3.0]])}}
@@ -100,9 +100,9 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
 
 
 def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, at: float) -> dict[int, float]:
-    """As :func:`size_ratio`, at one place: at the strength number ``at``, or interpolated at so many units or points.
+    """The ratio of :func:`size_ratio` at the strength number ``at``, or interpolated at ``at`` units or points.
 
-    NaN where a seed does not reach it with both trunks.
+    It is NaN if a seed does not reach this number with both trunks.
     """
     column = ("width", "depth").index(which)
 
@@ -121,11 +121,11 @@ def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, a
 def _one_by_one(
     trunks: str, cores: Cores, large: Size, small: Size, which: str, by: str, strengths: Sequence[float], open_: bool
 ) -> list[Claim]:
-    """A row at each strength, or at some numbers of units or points, where their mean hides different answers.
+    """A row at each strength, or at some numbers of units or points, if their mean hides different answers.
 
-    It does if the ratio is decided to lie in the range at one and outside at another ("depends on"), or above it at
-    one and below it at another: then "near constant" fails at both; or if single ones are decided and the mean is not
-    (``open_``). Otherwise there is no row.
+    This is the case if the ratio lies in the range at one and outside at another ("depends on"), or above the range at
+    one and below it at another, so that "near constant" fails at both. It is also the case if single ratios are decided
+    but the mean is not (``open_``). Otherwise there are no rows.
     """
     places = list(enumerate(strengths)) if by == "strength" else [(at, at) for at in PLACES[by]]
     words = {0: "narrower" if which == "width" else "shallower", 2: "wider" if which == "width" else "deeper"}
@@ -147,11 +147,11 @@ def _one_by_one(
 
 
 def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[str, list[Claim]]:
-    """Is the core's ``"width"`` or ``"depth"`` near constant from narrow to wide trunks, from shallow to deep ones?
+    """Tests of whether the core's ``"width"`` or ``"depth"`` is nearly constant over widths and depths of trunks.
 
-    By what is held equal: ``"strength"``, ``"units"``, ``"points"`` lost. A verdict that depends on that says so. A
-    rule is about a mean over strengths, units or points; where that hides different answers, rows at single ones follow
-    (:func:`_one_by_one`). ``strengths`` has the three of the runs, in rising order.
+    The claims are by the quantity that is held equal: ``"strength"``, ``"units"`` or ``"points"`` lost. A verdict may
+    depend on this choice. A rule concerns a mean over strengths, units or points; if the mean hides different answers,
+    rows at single ones follow (:func:`_one_by_one`). ``strengths`` has the three of the runs in rising order.
     """
     found: dict[str, list[Claim]] = {}
     for trunks, large, small in (("width 128 / 32", (128, 6), (32, 6)), ("depth 12 / 3", (64, 12), (64, 3))):
@@ -168,9 +168,9 @@ def core_claims(cores: Cores, which: str, strengths: Sequence[float]) -> dict[st
 
 
 def over_seeds(values: Mapping[int, float]) -> Worded:
-    """The mean of one value a seed, with its 95 % interval by Student's t; with one seed it has no end.
+    """The mean of one value for each seed, with Student's 95 % interval, which is unbounded with one seed.
 
-    Seeds whose value is NaN are left out, and the word ``seeds`` then says how many are left.
+    Seeds whose value is NaN are left out, and the word ``seeds`` then gives the number of those that are left.
     """
     known = [value for value in values.values() if math.isfinite(value)]
     left = f" ({len(known)} of {len(values)} seeds)" if len(known) < len(values) else ""

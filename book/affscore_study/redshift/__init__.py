@@ -1,1 +1,1 @@
-"""How complex the functions of random networks are, and how non-linear their layers."""
+"""The study of neural redshift: the complexity of the functions of random networks, and the scores of their layers."""

@@ -1,7 +1,7 @@
-"""Sentences of the paper about random networks, as numbers that may fail: how much scale and shift change an image,
-what the choice of activation decides, and whether the score goes with the complexity of the image.
+"""Tests of the paper's sentences about random networks (section 3.2, Figure 4).
 
-``claims.toml`` has the sentences and the rules.
+They concern the effects of scale, shift and activation on an image, and the correlation of the score with the
+complexity of the image. ``claims.toml`` has the sentences and the rules.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _Measured = Mapping[tuple[float, float, str], Mapping[str, np.ndarray]]
 
 
 def dct_excess(image: Any) -> float:
-    """How far the cosine transform's mean frequency lies above its floor, in half periods an image.
+    """The mean frequency of the cosine transform above its minimum, in half periods per image.
 
-    That is :func:`affscore_book.redshift.complexity.dct_frequency` less 1.
+    It is :func:`affscore_book.redshift.complexity.dct_frequency` minus 1.
 
-    Where the scale begins decides what "a little faster" means: from 1.1 to 1.4 is a factor of 1.3 counted from zero,
-    and of 4 counted from the floor, below which no image is. Differences are the same by both, and so is any order.
+    The origin of the scale determines ratios of frequencies. From 1.1 to 1.4, the factor is 1.3 if frequencies are
+    counted from zero, and 4 if they are counted from the minimum of all images. Differences and orders are the same.
 
     ``image`` has shape (rows, columns). NaN for a constant image. Raises ValueError for other shapes.
 
@@ -43,14 +43,15 @@ def dct_excess(image: Any) -> float:
     >>> [round(dct_excess(np.tile(np.cos(np.pi * k * x), (32, 1))), 6) for k in (1, 2, 4)]
     [0.0, 1.0, 3.0]
     """
-    # Rounding may put an image at the floor a little below it; max() would lose NaN in its second place.
+    # By rounding, an image may lie slightly below the minimum. max() would lose NaN as its second argument.
     return max(dct_frequency(image) - 1, 0.0)
 
 
 def picture_factors(found: _Measured, readings: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
-    """By which factor images change with scale and shift, a row each, by reading; median draws, and a share of draws.
+    """The factors by which images change with scale and shift, for each row and reading, in a median draw.
 
-    ``found`` has by panel and measure the values of paired draws, (draws,), and ``readings`` the measure of each.
+    One row is a share of draws instead. ``found`` has the values of paired draws (draws,) by panel and measure, and
+    ``readings`` has the measure of each reading.
     """
     rows: dict[str, dict[str, Interval]] = {}
     for reading, measure in readings.items():
@@ -69,10 +70,11 @@ def picture_factors(found: _Measured, readings: Mapping[str, str]) -> dict[str, 
 
 
 def weight_of_the_choice(found: _Measured, measure: str, scale: float) -> np.ndarray:
-    """Draw by draw, the factor between tanh's image and ReLU's at one scale of the weights over that of a sixfold
-    scale, as logarithms; (draws,).
+    """The effect of the activation relative to that of the weights' scale, for each draw, shape (draws,).
 
-    Both are means of magnitudes: the first over shifts, the second over shifts and activations.
+    It is the logarithm of the factor between the images of tanh and ReLU at one scale, divided by the logarithm of the
+    factor between a sixfold scale and one. Both are means of absolute values, the first over shifts and the second over
+    shifts and activations.
     """
     logs = {panel: np.log(values[measure]) for panel, values in found.items()}
     shifts = sorted({shift for shift, _, _ in logs})
@@ -82,7 +84,7 @@ def weight_of_the_choice(found: _Measured, measure: str, scale: float) -> np.nda
 
 
 def inductive_bias(found: _Measured) -> dict[str, Interval]:
-    """The :func:`weight_of_the_choice` at both scales, by each measure; a median draw."""
+    """The :func:`weight_of_the_choice` at both scales by each measure, in a median draw."""
     return {
         f"at {scale:g}x, {name}": middle_draw(weight_of_the_choice(found, name, scale))
         for scale in (1.0, 6.0)
@@ -91,7 +93,7 @@ def inductive_bias(found: _Measured) -> dict[str, Interval]:
 
 
 def score_and_complexity(study: StoredDraws) -> dict[str, Interval]:
-    """Is the score lower where the image is faster? By what changes from network to network, in ten draws."""
+    """The rank correlations of score and frequency in ten draws, by the property that differs between networks."""
     return {
         f"{name}, score and frequency, by {along}": student_interval(study.rank_correlations(name, along))
         for name, along in (("relu", "shift"), ("relu", "scale"), ("relu", "depth"), ("tanh", "depth"))
@@ -99,7 +101,7 @@ def score_and_complexity(study: StoredDraws) -> dict[str, Interval]:
 
 
 def share_of_draws(holds: Any) -> Interval:
-    """The share of draws in which something holds, bool (draws,), with Clopper and Pearson's 95 % interval.
+    """The share of draws for which ``holds``, bool (draws,), is true, with Clopper and Pearson's 95 % interval.
 
     >>> [round(number, 2) for number in share_of_draws([True] * 6 + [False] * 4)]
     [0.6, 0.26, 0.88]
@@ -110,9 +112,9 @@ def share_of_draws(holds: Any) -> Interval:
 
 
 def middle_draw(values: Any) -> Interval:
-    """The median of independent draws (draws,), with its 95 % interval from the order of the values.
+    """The median of independent draws ``values`` (draws,), with its 95 % interval from order statistics.
 
-    It says nothing of how far the draws lie apart, so its row says "median draw".
+    The interval does not describe the spread of the draws, so its row is named "median draw".
 
     >>> middle_draw(np.arange(101.0))
     Interval(mean=50.0, low=40.0, high=60.0)

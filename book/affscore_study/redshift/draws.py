@@ -1,9 +1,9 @@
-"""Random networks as the paper's Figure 4 has them: drawn, measured layer by layer, and looked at as images.
+"""Random networks as in the paper's Figure 4, with the scores of their layers and their outputs as images.
 
-*   :func:`random_network` draws them, :func:`layer_scores` measures them: the affinity score of every hidden activation
-    over a grid of inputs.
-*   ``draw="published"`` repeats the paper's draws number by number. In them, the network with large weights is
-    another draw than the one with small weights. ``draw="paired"`` rescales one draw, so that only the scale differs.
+*   :func:`random_network` draws a network, and :func:`layer_scores` returns the affinity score of every hidden
+    activation over a grid of inputs.
+*   ``draw="published"`` repeats the numbers of the paper's draws, in which the networks with large and with small
+    weights are different draws. ``draw="paired"`` rescales one draw, so that only the scale differs.
 
 Source: Bouniot et al., "From Alexnet to Transformers", CVPR 2025, section 3.2, Figure 4.
 """
@@ -42,21 +42,21 @@ def random_network(
     """A random network with two inputs and one output, as in the paper's Figure 4.
 
     With ``a = sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio 2010) and ``t = shift``, weights are uniform between
-    ``scale * (-a + t)`` and ``scale * (a + t)``, biases between -1 and 1. That is what the paper ran; its caption says
-    ``scale * (-a - t)``.
+    ``scale * (-a + t)`` and ``scale * (a + t)``, and biases between -1 and 1. This is the code of the paper; its
+    caption has ``scale * (-a - t)``.
 
     Parameters
     ----------
     scale, shift
-        Factor of the weights, > 0, and the shift t of their bounds.
+        The factor of the weights, > 0, and the shift t of their bounds.
     seed
-        Seed of the draw. The global random state is left as it was.
+        The seed of the draw. The global random state is unchanged.
     draw
-        ``"published"``: float32 numbers from torch's generator in the order of the paper's experiment. There, any
-        scale other than 1 is the *second* network drawn after seeding. ``"paired"``: one draw for all scales and
-        shifts; at scale 1 it is the published one, up to the rounding of float32.
+        ``"published"`` uses float32 numbers from torch's generator in the order of the paper's experiment, in which a
+        network with a scale other than 1 is the *second* one drawn after seeding. ``"paired"`` uses one draw for all
+        scales and shifts; at scale 1 it is the published one, up to the rounding of float32.
     depth
-        Number of hidden layers, at least 1. Each has 40 units.
+        The number of hidden layers, at least 1. Each has 40 units.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def random_network(
 
 def _uniform(sizes: list[int], bounds: list[tuple[float, float]], scale: float) -> Network:
     """A network drawn from torch's CPU generator, whose numbers are used in the order of the paper's experiment."""
-    # The default initialisation of the layers comes first, for all of them, and uses up random numbers too.
+    # The default initialisation of all layers comes first and also uses random numbers.
     layers = [nn.Linear(n, m, dtype=torch.float32, device="cpu") for n, m in itertools.pairwise(sizes)]
     with torch.no_grad():
         for layer, (low, high) in zip(layers, bounds, strict=True):
@@ -107,7 +107,7 @@ def layer_scores(activation: AnyActivation, *, covariance: str = "ledoit_wolf", 
     covariance
         As in :func:`affscore.affinity_score`. The first layer needs care: its inputs lie in a plane.
     grid
-        Points in each direction, at least 2. The paper has 32, so n = 1024 samples.
+        The number of points in each direction, at least 2. The paper uses 32, so n = 1024 samples.
     draw
         The arguments of :func:`random_network`.
 
@@ -129,8 +129,9 @@ def layer_scores(activation: AnyActivation, *, covariance: str = "ledoit_wolf", 
 
 
 def image_of(network: Network, activation: AnyActivation, *, grid: int = 32) -> Tensor:
-    """The network's outputs over a grid as an image, float64, shape (grid, grid). See
-    :func:`affscore_book.redshift.networks.grid_points`.
+    """The network's outputs over a grid as an image, float64 of shape (grid, grid).
+
+    :func:`affscore_book.redshift.networks.grid_points` returns the grid.
 
     >>> image_of(random_network(seed=0), "tanh", grid=5).shape
     torch.Size([5, 5])
@@ -141,7 +142,7 @@ def image_of(network: Network, activation: AnyActivation, *, grid: int = 32) -> 
 def measured(
     measures: Mapping[str, Callable[[Any], float]], panel: tuple[float, float, str], draws: int
 ) -> dict[str, np.ndarray]:
-    """Measures of the images of one panel, each (draws,), for the paired draws with seeds 0, 1, 2, ..."""
+    """The measures of the images of one panel, each of shape (draws,), for the paired draws with seeds 0, 1, 2, ..."""
     shift, scale, activation = panel
     nets = (random_network(scale=scale, shift=shift, seed=seed, draw="paired") for seed in range(draws))
     images = [image_of(net, activation) for net in nets]
@@ -149,10 +150,10 @@ def measured(
 
 
 def sigmoid_twin(network: Network) -> Network:
-    """The network that computes with the sigmoid what ``network`` computes with tanh.
+    """The network that computes the same function with the sigmoid as ``network`` with tanh.
 
-    Since tanh(x) = 2 sigmoid(2 x) - 1, the weights of the first and of the output layer are doubled and those between
-    are times 4; the -1 goes into the biases.
+    Since tanh(x) = 2 sigmoid(2 x) - 1, the weights of the first and of the output layer are multiplied by 2 and those
+    between by 4. The -1 is added to the biases.
 
     >>> net, x = random_network(seed=0), grid_points(4)
     >>> torch.allclose(sigmoid_twin(net)(x, "sigmoid"), net(x, "tanh"), rtol=1e-12)

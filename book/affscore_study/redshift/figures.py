@@ -22,7 +22,7 @@ _RAMP = grid_points()[:, 0].reshape(32, 32)  # the simplest image that is not co
 
 @styled
 def plot_waves() -> None:
-    """Both measures of cos(pi f x) for every frequency f: whole periods and all between."""
+    """Draw both measures of cos(pi f x) for every frequency f, with whole and fractional periods."""
     frequencies = np.linspace(0.05, 16, 320)
     x = (np.arange(32) + 0.5) / 32
     waves = [np.tile(np.cos(np.pi * f * x), (32, 1)) for f in frequencies]
@@ -41,7 +41,7 @@ def plot_waves() -> None:
 
 @styled
 def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gaussian", "sine")) -> None:
-    """Three measures of random networks against the scale of their weights, median of forty paired draws."""
+    """Draw three measures of random networks against the scale of their weights, as medians of forty paired draws."""
     scales = np.array([0.5, 1, 2, 3, 4, 5, 6])
     nets = [[random_network(scale=scale, seed=seed, draw="paired") for seed in range(40)] for scale in scales]
     measures = fourier_frequency, dct_frequency, unexplained_variance
@@ -63,11 +63,10 @@ def plot_saturation(activations: Sequence[str] = ("relu", "gelu", "tanh", "gauss
 
 @styled
 def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Sequence[str] = ()) -> None:
-    """Heat maps over scale and depth or shift: ``kind`` "depth" or "shift", ``measure`` "score" or "complexity".
+    """Draw heat maps over scale and depth or shift, for an even number of ``activations`` or for all.
 
-    Of an even number of ``activations``, or of all.
-
-    Cells are medians over the draws in which no layer is dead; a cross marks cells where some are.
+    ``kind`` is "depth" or "shift", and ``measure`` is "score" or "complexity". Cells are medians over the draws in
+    which no layer is dead; a cross marks cells in which some layers are dead.
     """
     maps = study.settings["maps"]
     rows = maps[f"{kind}s"]
@@ -98,7 +97,7 @@ def plot_heat_maps(study: StoredDraws, kind: str, measure: str, activations: Seq
 
 @styled
 def plot_precision(double: Sequence[float], single: Sequence[float]) -> None:
-    """1 - score of every layer of every panel by the same formula in two precisions; both have shape (24,)."""
+    """Draw 1 - score of every layer of every panel by the same formula in two precisions; both have shape (24,)."""
     _, (axes,) = panels(height=4.6)
     layers = np.arange(1, len(double) + 1)
     for edge in range(0, len(double), 6):

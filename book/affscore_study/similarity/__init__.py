@@ -1,1 +1,1 @@
-"""Similarities of trained networks: rules and verdicts."""
+"""The study of similarities of trained networks: tests of the source's claims."""

@@ -1,7 +1,7 @@
-"""The best pair of layers, beside what the best pair is where there is nothing to find.
+"""The best pair of layers of two networks, and the distribution of the best pair if the networks are unrelated.
 
 Reference: Gröger, Wen, Brbić, "Revisiting the Platonic Representation Hypothesis: An Aristotelian View", ICML 2026,
-algorithm 2: one order of the images for all layers, and the maximum over all pairs of layers for each order.
+algorithm 2, which uses one order of the images for all layers, and the maximum over all pairs of layers for each order.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class BestPair(NamedTuple):
     Attributes
     ----------
     value
-        The largest of all pairs.
+        The largest CKA of all pairs.
     threshold
-        What the largest stays below in 95 % of random orders of the second network's images, the true one counted.
+        The 95 % quantile of the largest CKA over random orders of the second network's images and the true order.
     single
-        The same for one pair of layers, the median over all pairs: what a search does not take into account.
+        The median over all pairs of the same quantile for one pair, which does not allow for the search.
     """
 
     value: float
@@ -38,19 +38,19 @@ class BestPair(NamedTuple):
 
 
 def best_pair(grams_x: Sequence[Any], grams_y: Sequence[Any], *, orders: int = 199, seed: int = 0) -> BestPair:
-    """The best pair of layers of two networks, calibrated for the search among all pairs.
+    """The best pair of layers of two networks, with a threshold that allows for the search among all pairs.
 
     Parameters
     ----------
     grams_x, grams_y
-        As in :func:`affscore_book.similarity.kernels.cka_map`: a Gram matrix (n, n) a layer, of the same samples.
+        As in :func:`affscore_book.similarity.kernels.cka_map`, a Gram matrix (n, n) of the same samples for each layer.
     orders, seed
-        How many random orders of the samples, and of their draw.
+        The number of random orders of the samples, and the seed of their draw.
 
     Raises
     ------
     ValueError
-        As :func:`~affscore_book.similarity.kernels.cka_map`, or if ``orders`` is below 19, which no 95 % can have.
+        As :func:`~affscore_book.similarity.kernels.cka_map`, or if ``orders`` is below 19, too few for 95 %.
 
     >>> from affscore_book.similarity.kernels import gram
     >>> features = torch.randn(2, 3, 30, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

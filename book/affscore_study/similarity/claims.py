@@ -1,8 +1,8 @@
-"""What the stored networks say on what the source claims about depth, width and single units: one list a table.
+"""Tests of the source's claims about depth, width and single units with the stored networks, a list for each table.
 
-``claims.toml`` has the claims and the rules. Intervals are over networks: the jackknife where pairs share them
-(:meth:`affscore_book.similarity.study.SimilarityStudy.over_networks`), Student's for one kind of network, and Welch's
-for the difference of two.
+``claims.toml`` has the claims and the rules. Intervals are over networks: the jackknife's if pairs have networks in
+common (:meth:`affscore_book.similarity.study.SimilarityStudy.over_networks`), Student's for one kind of network, and
+Welch's for the difference of two kinds.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from affscore_study.kit.rules import judged
 
 __all__ = ["PAPER_TABLE_4", "kept_signs", "other_widths", "same_depth", "single_units", "trained_pairs"]
 
-#: Table 4, of 512 channels throughout: the third column is in our text, all four in the notebook of the paper's code.
+#: Table 4, for 512 channels throughout. Its third column is in our text, and all four columns are in the notebook of
+#: the paper's code.
 PAPER_TABLE_4 = {
     "relu_uncentred": (0.8176, 0.7602, 0.5691, 0.4971),
     "orthogonal_uncentred": (0.8460, 0.6735, 0.5409, 0.6050),
 }
 
 WITH, WITHOUT = "resnet20", "resnet20_without_last_relu"
-#: The paper's code centres no features for Procrustes; the null is what a similarity has to be above.
+#: The two forms of Procrustes. The paper's code does not centre features; ours does and is measured above its null.
 READINGS = ("not centred, as the paper's code", "centred, above the null")
 
 
 def decay(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
-    """CKA of the same layer in two networks: at the first activation minus at the last."""
+    """The CKA of the same layer in two networks, at the first activation minus at the last."""
     along = study.diagonal(kind, kernel)
     return study.over_networks(along[:, 0] - along[:, -1])
 
 
 def least_step(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
-    """The least of the falls of CKA from one activation to the next: below 0 where it rises somewhere."""
+    """The least fall of CKA from one activation to the next, which is below 0 if CKA rises somewhere."""
     along = study.diagonal(kind, kernel)
     falls = along[:, :-1] - along[:, 1:]
     return leaving_out(lambda kept: float(falls[study.pairs_of(kept)].mean(0).min()), study.settings["seeds"])
@@ -52,9 +53,10 @@ def decays_faster(study: SimilarityStudy, kind: str) -> Interval:
 
 
 def kept_signs() -> int:
-    """Of ten signs in the source's Table 2, how many are the same in its Table 4.
+    """The number of ten signs in the source's Table 2 that are the same in its Table 4.
 
-    Four are of orthogonal minus G_ReLU, a layer each, and three for each group of a layer minus the one before.
+    Four are the signs of orthogonal minus G_ReLU in each layer. Three for each group are the signs of a layer minus the
+    one before.
     """
     signs = []
     for table in (PAPER_TABLE_2, PAPER_TABLE_4):
@@ -63,14 +65,14 @@ def kept_signs() -> int:
     return int((signs[0] == signs[1]).sum())
 
 
-#: Of the similarities of G_ReLU and of the orthogonal group, (pairs, layers), one value a pair.
+#: A function from the similarities of G_ReLU and of the orthogonal group, both (pairs, layers), to one value per pair.
 _Difference = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _both_readings(
     study: SimilarityStudy, kind: str, differences: dict[str, _Difference]
 ) -> dict[str, dict[str, Interval]]:
-    """Differences of Procrustes by what is measured, each by the paper's measure and by ours."""
+    """Differences of Procrustes similarities by their names, each with the paper's measure and with ours."""
     by_code = [study.procrustes(kind, f"{group}_uncentred")[..., 0] for group in ("relu", "orthogonal")]
     heights = [study.heights(kind, group) for group in ("relu", "orthogonal")]
     return {
@@ -83,7 +85,7 @@ def _both_readings(
 
 
 def trained_pairs(study: SimilarityStudy) -> list[Claim]:
-    """Table 2 and Figures 2, 5 and 9: falls, rises and orders along depth; the first is shown."""
+    """Tests of Table 2 and Figures 2, 5 and 9: falls, rises and orders along depth."""
     section_5: dict[str, _Difference] = {
         "orthogonal − G_ReLU, mean of layers": lambda r, o: (o - r).mean(1),
         "G_ReLU, relu1 − relu3": lambda r, o: r[:, 0] - r[:, 2],
@@ -102,7 +104,7 @@ def trained_pairs(study: SimilarityStudy) -> list[Claim]:
 
 
 def _figure_9(study: SimilarityStudy) -> dict[str, dict[str, Any]]:
-    """Procrustes of ResNet20s: do the two groups order the layers alike, and are layers inside blocks lower?"""
+    """Procrustes for ResNet20s: the agreement of the two groups' orders of layers, and outside minus inside blocks."""
     groups = {"G_ReLU": "relu", "orthogonal": "orthogonal"}
     readings = {
         "raw": {name: study.procrustes("resnet20", group)[..., 0] for name, group in groups.items()},
@@ -128,12 +130,12 @@ def _outside(study: SimilarityStudy, values: np.ndarray) -> Interval:
 
 
 def _cut(found: Interval, low: float, high: float = 1.0) -> Interval:
-    """An interval of a number that has ends of its own, such as a correlation."""
+    """The interval of a number with a bounded range, such as a correlation, cut to that range."""
     return Interval(*np.clip(found, low, high).tolist())
 
 
 def other_widths(study: SimilarityStudy) -> list[Claim]:
-    """Myrtle CNNs of 32 channels throughout, of which the first two rows are shown, and those of double width."""
+    """Tests with Myrtle CNNs of 32 channels throughout, and with those of double width."""
     kind = "myrtle_constant_width"
     shape: dict[str, _Difference] = {
         "G_ReLU − orthogonal, mean of relu2 and relu3": lambda r, o: (r - o)[:, 1:3].mean(1),
@@ -166,7 +168,7 @@ def other_widths(study: SimilarityStudy) -> list[Claim]:
 
 
 def same_depth(study: SimilarityStudy) -> list[Claim]:
-    """Section 5: the same depth is more similar, early layers highly, later ones less."""
+    """Tests of section 5: layers of the same depth are more similar, early layers highly and later ones less."""
     rows = []
     for kind, name, figure in (("myrtle", "Myrtle", "Figure 5"), ("resnet20", "ResNet20", "Figure 2")):
         found: dict[str, Any] = {}
@@ -184,10 +186,10 @@ def same_depth(study: SimilarityStudy) -> list[Claim]:
 
 
 def contrasts(study: SimilarityStudy, kind: str, kernel: str) -> dict[str, np.ndarray]:
-    """By reading, how much less alike an early and a late layer of two networks are than they could be, (pairs,).
+    """For each reading, a reference similarity minus that of an early and a late layer of two networks, (pairs,).
 
-    The first and the last layer are compared with the same layer in both networks (the diagonal of the map of CKA),
-    with neighbouring layers, or with a similarity of 1, so that no other layer enters.
+    The reference of the first and the last layer is the same layer in both networks (the diagonal of the map of CKA),
+    neighbouring layers, or a similarity of 1, which uses no other layer.
     """
     maps = study.maps(kind, kernel)
     ends = (maps[:, 0, -1] + maps[:, -1, 0]) / 2
@@ -200,7 +202,7 @@ def contrasts(study: SimilarityStudy, kind: str, kernel: str) -> dict[str, np.nd
 
 
 def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
-    """Dissection of ResNet20s with the ReLU after the addition and without, by one of the two cuts."""
+    """Tests with the dissection of ResNet20s, with and without the ReLU after the addition, by one of the two cuts."""
     falls, stays = (student_interval(study.drops(kind, top_of=top_of)) for kind in (WITH, WITHOUT))
     start = {kind: study.curves(kind, top_of=top_of)[:, 0] for kind in (WITH, WITHOUT)}
     drops = {kind: study.drops(kind, top_of=top_of) for kind in (WITH, WITHOUT)}
@@ -223,6 +225,6 @@ def single_units(study: SimilarityStudy, top_of: str = "map") -> list[Claim]:
 
 
 def _difference(first: np.ndarray, second: np.ndarray) -> Interval:
-    """The mean of one kind of network minus that of another, with Welch's 95 % interval; one value a network."""
+    """The mean of one kind of network minus that of another, with Welch's 95 % interval, from one value per network."""
     found = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
     return Interval(float(first.mean() - second.mean()), float(found.low), float(found.high))

@@ -1,4 +1,4 @@
-"""Drawn images whose pixels are labelled with concepts: a small substitute for Broden, which cannot be shipped."""
+"""Drawn images whose pixels are labelled with concepts, as a small substitute for Broden, which cannot be shipped."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SHAPES = ("disc", "ring", "square", "triangle", "cross", "frame")
 
 
 def generated_concepts(n: int = 600, *, side: int = 32) -> Concepts:
-    """n drawn images with two objects each, on a dark and noisy ground: 6 colours, 6 textures, 6 shapes.
+    """n drawn images with two objects each on a dark and noisy ground, with 6 colours, 6 textures and 6 shapes.
 
-    Height and width are ``side`` pixels, at least 16. A colour's mask are the lit pixels of its objects; those of a
-    texture and of a shape are all pixels of the object.
+    Height and width are ``side`` pixels, at least 16. The mask of a colour consists of the lit pixels of its objects.
+    Those of a texture and of a shape consist of all pixels of the object.
 
     >>> concepts = generated_concepts(5)
     >>> concepts.images.shape, concepts.masks.shape, concepts.names[0], concepts.names[-1]
@@ -37,7 +37,7 @@ def generated_concepts(n: int = 600, *, side: int = 32) -> Concepts:
     images = np.zeros((n, 3, side, side))
     masks = np.zeros((n, len(names), side, side), dtype=bool)
     for i in range(n):
-        # One object left of the middle and one right of it, or above and below.
+        # One object is left of the middle and one right of it, or one is above and one below.
         x, y = (row, column) if rng.random() < 0.5 else (column, row)
         for half in (0.27, 0.73):
             radius = side * rng.uniform(0.14, 0.22)
@@ -57,7 +57,7 @@ def generated_concepts(n: int = 600, *, side: int = 32) -> Concepts:
 
 
 def _shape(name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The pixels of a shape of about radius 1."""
+    """The pixels of a shape with a radius of about 1."""
     r, box = np.hypot(x, y), np.maximum(abs(x), abs(y))
     return {
         "disc": r < 1,

@@ -1,7 +1,7 @@
-"""Are rotated units interpretable too? Network dissection in other bases of a layer.
+"""Network dissection in rotated bases of a layer, as a test of whether rotated units are interpretable too.
 
-Rotate the units of a layer, ``z -> Q^alpha z``: nothing that a linear reader could use is lost, but the units are
-others. If the fraction of interpretable units falls, the basis of single neurons was special.
+If the units of a layer are rotated, ``z -> Q^alpha z``, no information is lost for a linear readout, but the units
+change. If the fraction of interpretable units falls, the basis of single neurons is special.
 
 Source: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 6, Figure 3, appendix F.
 """
@@ -26,18 +26,18 @@ __all__ = ["Rotation", "dissect_rotated", "rotation_curve"]
 
 
 class Rotation:
-    """A rotation Q and its powers Q^alpha, from the identity (0) along the shortest way to Q (1).
+    """A rotation Q and its powers Q^alpha, from the identity (0) along the shortest path to Q (1).
 
-    With the real Schur form ``Q = Z R Z^T``, R made of plane rotations by angles in [-pi, pi], Q^alpha turns each plane
-    by alpha times its angle. Pairs of eigenvalues -1 are a plane turned by pi; ``scipy.linalg.fractional_matrix_power``
-    takes the principal power of each of them, which is complex.
+    In the real Schur form ``Q = Z R Z^T``, R consists of plane rotations by angles in [-pi, pi], and Q^alpha turns each
+    plane by alpha times its angle. A pair of eigenvalues -1 is a plane turned by pi, for which
+    ``scipy.linalg.fractional_matrix_power`` would return the complex principal powers.
 
     Parameters
     ----------
     q
-        (d, d), orthogonal to 1e-8, determinant 1.
+        Matrix of shape (d, d) with determinant 1, orthogonal to 1e-8.
 
-    Raises ValueError otherwise: a reflection has no real root.
+    Raises ValueError if q is not orthogonal or is a reflection, which has no real powers.
 
     >>> Rotation([[0.0, -1.0], [1.0, 0.0]]).power(0.5).round(3)
     array([[ 0.707, -0.707],
@@ -60,9 +60,9 @@ class Rotation:
 
     @classmethod
     def random(cls, d: int, seed: int) -> Rotation:
-        """Uniform on the rotations of d dimensions.
+        """A rotation drawn uniformly from those of d dimensions.
 
-        Half of the orthogonal matrices are reflections; in them the last column changes its sign.
+        Half of the orthogonal matrices are reflections, whose last column therefore changes its sign.
         """
         q = ortho_group.rvs(d, random_state=np.random.default_rng(seed))
         if np.linalg.det(q) < 0:
@@ -70,7 +70,7 @@ class Rotation:
         return cls(q)
 
     def power(self, alpha: float) -> np.ndarray:
-        """Q^alpha, float64, shape (d, d): orthogonal for every real alpha."""
+        """Q^alpha, float64 of shape (d, d), which is orthogonal for every real alpha."""
         turn = np.eye(len(self.q))
         for i, j, angle in self._planes:
             c, s = math.cos(alpha * angle), math.sin(alpha * angle)
@@ -82,7 +82,7 @@ class Rotation:
 def dissect_rotated(
     features: Tensor, concepts: Concepts, rotation: Rotation, alpha: float, **options: Any
 ) -> Dissection:
-    """:func:`dissect` of the units of ``rotation.power(alpha)`` times the channels, with its ``options``.
+    """The dissection (:func:`dissect`, with its ``options``) of ``rotation.power(alpha)`` times the channels.
 
     >>> from affscore_study.similarity.drawn_concepts import generated_concepts
     >>> concepts = generated_concepts(50)
@@ -106,18 +106,18 @@ def rotation_curve(
     shuffled: bool = False,
     **options: Any,
 ) -> np.ndarray:
-    """The fraction of interpretable units after rotating them by Q^alpha (Figure 3 of the paper).
+    """The fractions of interpretable units after rotating them by Q^alpha (Figure 3 of the paper).
 
     Parameters
     ----------
     features
         As in :func:`affscore_book.similarity.dissection.dissect`.
     alphas
-        Powers; 0 is the basis of single units.
+        The powers; 0 is the basis of single units.
     draws
-        Number of random rotations, the same in every call.
+        The number of random rotations, which are the same in every call.
     shuffled
-        Give the images the masks of others: what is left is found by chance.
+        Give the images the masks of others, so that units are interpretable only by chance.
     options
         ``quantile``, ``threshold`` and ``top_of`` of :func:`dissect`.
 

@@ -1,8 +1,8 @@
-"""Does a layer that is less similar cost more to stitch? Procrustes against the penalties of stitches.
+"""Tests of whether a layer that is less similar costs more to stitch: Procrustes and the penalties of stitches.
 
 Section 5 says of four similarities of Myrtle CNNs (Table 2) that this "correlates with the stitching penalties of"
-Figure 1. Four layers have 24 orders, so even the most perfect one comes once in 24 by chance: no number of networks
-lets four layers decide. ResNet20 has nineteen.
+Figure 1. Four layers have 24 orders, so even the perfect one occurs by chance once in 24 times, and four layers can
+never decide, however many networks there are. ResNet20 has nineteen layers.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 5, Figure 1 and Table 2.
 """
@@ -25,7 +25,7 @@ from affscore_study.kit.rules import Worded, judged
 
 __all__ = ["PAPER_FIGURE_1", "against_stitches", "order_share", "stitch_claims"]
 
-#: Points that a stitch costs at the four activations of Myrtle CNNs on CIFAR-10, read off the paper's Figure 1.
+#: The points that a stitch costs at the four activations of Myrtle CNNs on CIFAR-10, read off the paper's Figure 1.
 PAPER_FIGURE_1 = {
     "full": (1.0, 1.5, 2.3, 2.3),
     "g_relu": (8.1, 7.3, 16.5, 5.6),
@@ -38,7 +38,7 @@ def rank_correlation(similarities: Sequence[float] | np.ndarray, penalties: Sequ
 
 
 def order_share(layers: int, correlation: float) -> float:
-    """The part of all orders of so many layers whose rank correlation with theirs is as low as this, or lower.
+    """The fraction of all orders of ``layers`` layers whose rank correlation with theirs is at most ``correlation``.
 
     >>> round(order_share(4, -1.0) * 24), round(order_share(4, -0.8) * 24)
     (1, 4)
@@ -49,8 +49,11 @@ def order_share(layers: int, correlation: float) -> float:
 
 
 def over_layers(study: SimilarityStudy, stitched: StitchingStudy, layers: np.ndarray) -> Interval:
-    """Rank correlation, over some layers of ResNet20 (a mask), of G_ReLU-Procrustes above its null and the penalty of
-    G_ReLU in closed form, with an interval over networks (the jackknife), cut to [-1, 1]."""
+    """The rank correlation of similarity and stitching penalty over some layers of ResNet20, which ``layers`` masks.
+
+    The similarity is G_ReLU-Procrustes above its null, and the penalty is that of G_ReLU in closed form. The interval
+    is the jackknife's over networks, cut to [-1, 1].
+    """
     heights = study.heights("resnet20", "relu")[:, layers]
     tables = stitched.tables("resnet20", np.array(study.layers("resnet20"))[layers], "g_relu")
 
@@ -62,10 +65,10 @@ def over_layers(study: SimilarityStudy, stitched: StitchingStudy, layers: np.nda
 
 
 def against_stitches(study: SimilarityStudy, stitched: StitchingStudy) -> Table:
-    """Rank correlation over four activations of Myrtle CNNs of G_ReLU-Procrustes with the penalty of each stitch.
+    """A table of rank correlations over four activations of Myrtle CNNs of G_ReLU-Procrustes with stitching penalties.
 
-    Columns: stitch; paper, of its Table 2 and of its Figure 1 as read off; ours, not centred as the paper's code; and
-    ours, centred and above the null. Below, how rare the lowest correlation is among orders of four layers.
+    Columns: stitch; paper, from its Table 2 and its Figure 1 as read off; ours, not centred, as in the paper's code;
+    and ours, centred and above the null. A note gives the number of orders of four layers with the lowest correlations.
     """
     layers = study.layers("myrtle")
     rows = []
@@ -83,7 +86,7 @@ def against_stitches(study: SimilarityStudy, stitched: StitchingStudy) -> Table:
 
 
 def stitch_claims(study: SimilarityStudy, stitched: StitchingStudy) -> list[Claim]:
-    """The sentence of section 5 on four layers, which cannot decide it, and ours on the layers of ResNet20."""
+    """Tests of section 5's sentence on four layers, which cannot decide it, and of ours on the layers of ResNet20."""
     similarities = study.procrustes("myrtle", "relu_uncentred")[..., 0].mean(0)
     tables = stitched.tables("myrtle", study.layers("myrtle"), "g_relu", "learned")
     four = Interval(rank_correlation(similarities, np.nanmean(tables, axis=(1, 2))), math.nan, math.nan)

@@ -1,1 +1,1 @@
-"""One network up to a layer, another from it on."""
+"""The study of stitching: networks that consist of the first layers of one network and the last layers of another."""

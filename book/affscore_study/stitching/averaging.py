@@ -1,8 +1,8 @@
-"""Average the weights of two trained networks, after one is brought into the other's channels by a group.
+"""Averages of the weights of two trained networks, after the channels of one are aligned with the other's by a group.
 
-Two networks with the same activation can be averaged where the line between their weights crosses no bad network. The
-group of intertwiners says what may be done to one of them first. For ReLU it is G_ReLU: permutations with positive
-scales. For the identity, a linear network, it is every invertible matrix.
+Two networks with the same activation can be averaged if there is no bad network on the line between their weights. One
+of them may be changed first by an element of the group of intertwiners. For ReLU, this group is G_ReLU: permutations
+with positive scales. For the identity, that is, a linear network, it has every invertible matrix.
 
 References: Entezari et al., ICLR 2022, and Ainsworth, Hayase, Srinivasa, ICLR 2023 (permutations); Jordan et al., ICLR
 2023 (statistics set anew); Theus et al., NeurIPS 2025 (larger groups).
@@ -34,9 +34,9 @@ class Dense:
     Attributes
     ----------
     weights, biases
-        One a layer: (outputs, inputs) and (outputs,).
+        One float64 tensor for each layer, of shape (outputs, inputs) and (outputs,).
     slope
-        0 is ReLU, 1 the identity.
+        The slope for negative inputs; 0 is ReLU, and 1 is the identity.
     """
 
     weights: tuple[Tensor, ...]
@@ -44,7 +44,7 @@ class Dense:
     slope: float
 
     def before(self, images: Tensor) -> list[Tensor]:
-        """What goes into each activation, then the logits: (n, outputs) each, of images (n, ...)."""
+        """The inputs of each activation, then the logits, each of shape (n, outputs), for images of shape (n, ...)."""
         x, found = images.double().flatten(1), []
         for weight, bias in zip(self.weights, self.biases, strict=True):
             found.append(x @ weight.T + bias)
@@ -52,16 +52,16 @@ class Dense:
         return found
 
     def hidden(self, images: Tensor) -> list[Tensor]:
-        """The hidden features, after the activations."""
+        """The hidden features after the activations, each of shape (n, outputs)."""
         return [functional.leaky_relu(x, self.slope) for x in self.before(images)[:-1]]
 
     def accuracy(self, images: Tensor, labels: Tensor) -> float:
-        """Share of the images whose largest logit is at their label."""
+        """The share of the images whose largest logit is at their label, from 0 to 1."""
         return float((self.before(images)[-1].argmax(1) == labels).double().mean())
 
 
 def dense(network: nn.Module, slope: float) -> Dense:
-    """A trained :func:`affscore_book.kit.networks.mlp` with its batch norm absorbed by the layers before it."""
+    """A trained :func:`affscore_book.kit.networks.mlp` whose batch norm is merged into the layers before it."""
     layers = [layer for layer in fold_norm(network) if isinstance(layer, nn.Linear)]
     return Dense(
         tuple(layer.weight.detach().double() for layer in layers),
@@ -76,19 +76,24 @@ def aligning(kind: str, x: Tensor, y: Tensor, *, least: float = 1e-3) -> Tensor:
     Parameters
     ----------
     kind
-        One of :data:`affscore_book.stitching.merging.ALIGNMENTS`; else ValueError.
+        One of :data:`affscore_book.stitching.merging.ALIGNMENTS`.
     x, y
-        (n, channels) float64, of two networks on the same images.
+        float64 of shape (n, channels), the features of two networks on the same images.
     least
-        Of the invertible one: smaller variances, beside the largest, are raised to this before whitening, so that
-        directions that are mostly noise are not blown up.
+        For the invertible matrix, variances below this fraction of the largest one are raised to it before whitening,
+        so that directions that are mostly noise are not amplified.
 
     Returns
     -------
     M with ``y @ M.T`` near ``x``. The permutation has the largest sum of correlations. G_ReLU adds the scales that make
-    the root mean squares equal. The orthogonal one solves Procrustes' problem. The invertible one takes the covariance
-    of ``y`` to that of ``x``, with the rotation between whitened features that correlates them best (canonical
-    correlations).
+    the root mean squares equal. The orthogonal matrix solves Procrustes' problem. The invertible matrix maps the
+    covariance of ``y`` to that of ``x``, with the rotation between whitened features that correlates them best
+    (canonical correlations).
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
 
     >>> y = torch.randn(100, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     >>> m = torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)).flip(0)
@@ -121,16 +126,16 @@ def aligning(kind: str, x: Tensor, y: Tensor, *, least: float = 1e-3) -> Tensor:
 
 
 def _roots(centred: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """The symmetric root of the covariance times n, and its inverse."""
+    """The symmetric root of n times the covariance of centred features, and its inverse."""
     values, vectors = torch.linalg.eigh(centred.T @ centred)
     values = values.clamp(min=least * values[-1]).sqrt()
     return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
 
 
 def aligned(network: Dense, matrices: list[Tensor]) -> Dense:
-    """The network with each hidden layer's channels moved by a matrix, and moved back by the next layer.
+    """The network with each hidden layer's channels mapped by a matrix, and mapped back by the next layer.
 
-    It computes the same function where the matrices are intertwiners of its activation that pass as themselves.
+    It computes the same function if the matrices commute with its activation.
     """
     unit = torch.eye(network.weights[0].shape[1], dtype=torch.float64)
     last = torch.eye(network.weights[-1].shape[0], dtype=torch.float64)
@@ -155,10 +160,10 @@ def averaged(one: Dense, other: Dense) -> Dense:
 
 
 def repaired(merged: Dense, one: Dense, other: Dense, images: Tensor) -> Dense:
-    """``merged`` with mean and spread of what goes into each activation set midway between those of the two networks.
+    """``merged`` with mean and spread of the inputs of each activation set midway between those of the two networks.
 
-    An average of two channels that are not quite alike varies less than either. Layer by layer from the first, each
-    channel of weights and bias is scaled and shifted; the last layer stays.
+    The average of two channels that differ varies less than either of them. Layer by layer from the first, each channel
+    of weights and bias is scaled and shifted. The last layer is unchanged.
     """
     ends = [network.before(images)[:-1] for network in (one, other)]
     weights, biases = list(merged.weights), list(merged.biases)
@@ -173,8 +178,11 @@ def repaired(merged: Dense, one: Dense, other: Dense, images: Tensor) -> Dense:
 
 
 def average_table(found: Averages) -> Table:
-    """Mean points lost, by activation and alignment: by the average, by it with statistics set anew, by the second
-    network alone, and by the average with an untrained one."""
+    """A table of the points of accuracy lost, as means, by activation and alignment.
+
+    They are the losses of the average, of the average with statistics set anew, of the second network alone, and of the
+    average with an untrained one.
+    """
     columns = {"lost": found.lost, "statistics anew": found.repaired, "the second alone": found.moved,
                "one untrained": found.untrained}  # fmt: skip
     rows = [

@@ -1,7 +1,7 @@
-"""What the stored networks of the book say on what the sources claim about stitches: one list a table.
+"""Tests of the sources' claims about stitches with the stored networks of the book, one list of claims for each table.
 
 ``claims.toml`` has the claims and the rules. Intervals are those of
-:func:`affscore_book.kit.statistics.leaving_out`; why, says :mod:`affscore_book.stitching.study`.
+:func:`affscore_book.kit.statistics.leaving_out`; :mod:`affscore_book.stitching.study` explains the choice.
 """
 
 from __future__ import annotations
@@ -32,33 +32,36 @@ __all__ = [
     "without_relu",
 ]
 
-#: Points up to which a stitch of :func:`controls` fits well.
+#: The largest loss, in points, with which a stitch of :func:`controls` counts as good.
 WELL = 2.5
-#: Slopes of LeakyReLU with two trained networks each.
+#: The slopes of LeakyReLU, each with two trained networks.
 SLOPES = ("0.0001", "0.001", "0.01", "0.1", "0.5", "0.9", "1")
 
 
 def _parts(study: StitchingStudy) -> tuple[list[str], list[str]]:
-    """The activations of ResNet20 inside blocks and outside."""
+    """The names of ResNet20's activations inside blocks, and of those outside."""
     layers = study.layers("resnet20")
     return [name for name in layers if inside_block(name)], [name for name in layers if not inside_block(name)]
 
 
 def _ordered(tables: np.ndarray, which: int) -> Interval:
-    """Of (layers, networks, networks) the layer that is so far down or up by its mean, found anew for those left."""
+    """The mean of the layer at place ``which`` in the order of the means, from ``tables`` (layers, networks, networks).
+
+    The interval leaves out one network at a time, and the layer is found anew each time.
+    """
     return leaving_out(
         lambda kept: float(np.sort(np.nanmean(tables[:, kept[:, None], kept], axis=(1, 2)))[which]), tables.shape[-1]
     )
 
 
 def networks(study: StitchingStudy) -> list[Claim]:
-    """Learned stitches of Myrtle CNNs: the two sentences of section 4 on what is lost."""
+    """Tests of the two sentences of section 4 on the loss by learned stitches of Myrtle CNNs."""
     full, group = (study.tables("myrtle", study.layers("myrtle"), stitch, "learned") for stitch in ("full", "g_relu"))
     return judged("stitching", "networks", {"full": _ordered(full, -1), "group": _ordered(group, -2)})
 
 
 def ranking(study: StitchingStudy) -> list[Claim]:
-    """Myrtle CNNs: do low ranks cost more than G_ReLU, do ranks count as shares, does the penalty fall at the end?"""
+    """Tests with Myrtle CNNs of low ranks against G_ReLU, of ranks as shares, and of the penalty at the last layer."""
     layers, epochs = study.layers("myrtle"), study.settings["long_epochs"][-1]
     readings = {}
     for fit, name, more in (
@@ -83,7 +86,7 @@ def ranking(study: StitchingStudy) -> list[Claim]:
 
 
 def search(study: StitchingStudy) -> list[Claim]:
-    """Alpha, the head start of permutations, the temperature of soft sorting, and the lasso."""
+    """Tests of choices in the training of stitches: alpha, the head start of permutations, soft sorting, the lasso."""
     layers, noise = study.layers("myrtle"), "learned from noise"
     alphas = np.array(study.settings["alpha"])
     tables = np.stack([study.tables("myrtle", layers, "g_relu", noise, alpha=alpha) for alpha in alphas])
@@ -92,7 +95,7 @@ def search(study: StitchingStudy) -> list[Claim]:
         return float(np.ptp(np.nanmean(tables[..., kept[:, None], kept], axis=(2, 3)), axis=0).mean())
 
     def decades(kept: np.ndarray) -> np.ndarray:
-        """How far apart the best alphas of the pairs are at each layer, powers of ten."""
+        """The range of the best alphas of the pairs at each layer, in powers of ten."""
         some = tables[..., kept[:, None], kept]
         best = np.log10(alphas)[some[..., ~np.isnan(some[0, 0])].argmin(0)]
         return np.ptp(best, axis=1)
@@ -118,7 +121,7 @@ def search(study: StitchingStudy) -> list[Claim]:
 
 
 def blocks(study: StitchingStudy) -> list[Claim]:
-    """Closed-form stitches in ResNet20: what a block costs, and what a second stitch, for its shortcut, saves."""
+    """Tests with closed-form stitches in ResNet20: the cost of a block, and the saving by a stitch for its shortcut."""
     inside, _ = _parts(study)
     ours, both, chance = (
         study.tables("resnet20", inside, "g_relu", fit).mean(0)
@@ -134,13 +137,13 @@ def blocks(study: StitchingStudy) -> list[Claim]:
 
 
 def _inside(study: StitchingStudy, kind: str, stitch: str, fit: str = "closed form") -> Interval:
-    """Points that a stitch costs inside blocks, fitted in some way, minus those outside, in closed form."""
+    """The points that a stitch costs inside blocks, with the given fit, minus those outside, in closed form."""
     inside, outside = _parts(study)
     return over_pairs(study.tables(kind, inside, stitch, fit).mean(0) - study.tables(kind, outside, stitch).mean(0))
 
 
 def blocks_more(study: StitchingStudy) -> list[Claim]:
-    """ResNet20: learned stitches against each other, what remains, no shortcuts, and a second stitch elsewhere."""
+    """Further tests with ResNet20: learned stitches, the remaining cost, no shortcuts, second stitches elsewhere."""
     chosen = [layer for layer in study.settings["residual_layers"] if inside_block(layer)]
     full, group = (study.tables("resnet20", chosen, stitch, "learned") for stitch in ("full", "g_relu"))
     end, both = (
@@ -157,7 +160,7 @@ def blocks_more(study: StitchingStudy) -> list[Claim]:
 
 
 def without_relu(study: StitchingStudy) -> list[Claim]:
-    """What a permutation costs beyond the full stitch where no ReLU follows the addition, and where one does."""
+    """Tests of the cost of a permutation beyond the full stitch, with and without a ReLU after the addition."""
     outside = [name for name in _parts(study)[1] if name != "relu"]
 
     def gaps(kind: str) -> np.ndarray:
@@ -168,7 +171,7 @@ def without_relu(study: StitchingStudy) -> list[Claim]:
 
 
 def leaky_slopes(study: StitchingStudy) -> list[Claim]:
-    """LeakyReLU: two networks a slope, here as in the paper."""
+    """Tests with LeakyReLU, with two networks for each slope, as in the paper."""
     kinds = [f"resnet20_slope{slope}" for slope in SLOPES]
     percent = {slope: 100 * np.array([study.accuracies[f"{kind}_{i}"] for i in (0, 1)])
                for slope, kind in zip(SLOPES, kinds, strict=True)}  # fmt: skip
@@ -195,14 +198,14 @@ def leaky_slopes(study: StitchingStudy) -> list[Claim]:
 
 
 def bridge(study: StitchingStudy, kind: str) -> list[Claim]:
-    """Our hypothesis that linear activations are the harder to permute, over the layers of a network."""
+    """The test of our hypothesis that more linear activations are harder to permute, over the layers of a network."""
     return judged("stitching", "bridge", {"rank": {kind: study.rank_correlation(kind)[0]}})
 
 
 def controls(found: Controls) -> list[Claim]:
-    """Learned full stitches from features that no network trained on the task has made.
+    """Tests with learned full stitches from features that do not come from a network trained on the task.
 
-    A mean over layers says how many of them decide alike by themselves.
+    A mean over layers has the number of layers that decide in the same way by themselves.
     """
     kinds = ("clustered noise", "other task", "shuffled labels", "untrained")
     gaps = {kind: found.backwards["another seed"] - found.backwards[kind] for kind in kinds}  # (layers, second halves)
@@ -221,7 +224,7 @@ def controls(found: Controls) -> list[Claim]:
 
 
 def merging(found: Averages) -> list[Claim]:
-    """The group of the activation decides what may be averaged: what larger groups save."""
+    """Tests of the saving by larger groups of alignments, if two networks are averaged."""
 
     def saved(name: str, one: str, other: str) -> Interval:
         return over_pairs(found.lost[name][one] - found.lost[name][other])

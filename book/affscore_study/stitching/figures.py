@@ -10,13 +10,13 @@ from affscore_book.stitching.study import StitchingStudy, inside_block
 
 __all__ = ["plot_alpha", "plot_bridge"]
 
-#: What a kind of network is called above its panel.
+#: The titles of the panels by the kind of network.
 TITLES = {"resnet20": "with shortcuts", "plain20": "without"}
 
 
 @styled
 def plot_alpha(study: StitchingStudy) -> None:
-    """Figure 13's question: the penalty of G_ReLU stitches against the strength of the norm term, by activation."""
+    """Draw the penalty of G_ReLU stitches against the strength of the norm term, by activation (as Figure 13)."""
     alphas = sorted({record["alpha"] for record in study.records if "alpha" in record})
     _, (axes,) = panels(height=4.8)
     looks = ((BLUE, "o"), (VERMILION, "D"), (GREEN, "s"), (PURPLE, "^"))
@@ -30,7 +30,10 @@ def plot_alpha(study: StitchingStudy) -> None:
 
 @styled
 def plot_bridge(study: StitchingStudy) -> None:
-    """Affinity score and penalty of G_ReLU stitches of every activation; filled marks lie outside residual blocks."""
+    """Draw affinity score and penalty of G_ReLU stitches of every activation.
+
+    Filled marks are activations outside residual blocks.
+    """
     figure, axes = panels(1, 2, height=4.4, sharey=True)
     for panel, (kind, title) in zip(axes, TITLES.items(), strict=True):
         layers = study.layers(kind)

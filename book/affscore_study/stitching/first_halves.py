@@ -1,6 +1,6 @@
-"""First halves of stitched networks that surely were not trained on the task: another task, or no picture at all.
+"""First halves of stitched networks that were not trained on the task, as controls: another task, or no pictures.
 
-What stitches got out of them is stored: :mod:`affscore_book.stitching.controls`, which names the sources.
+The results of their stitches are stored; see :mod:`affscore_book.stitching.controls`, which names the sources.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["bottom_network", "explained_both_ways", "noise_features", "quarter_t
 
 
 def quarter_turns(images: Images, seed: int) -> Images:
-    """Each image turned by 0 to 3 right angles, and that number as its label: the other task.
+    """The other task: each image is turned by 0 to 3 right angles, and this number is its label.
 
     >>> found = quarter_turns(Images(torch.arange(16).reshape(4, 1, 2, 2), torch.zeros(4).long()), seed=0)
     >>> [int(turn) for turn in found.labels], found.images[0, 0].tolist()
@@ -32,7 +32,8 @@ def quarter_turns(images: Images, seed: int) -> Images:
 def bottom_network(kind: str, seed: int, data: ImageData, *, width: int, images: int, epochs: int) -> nn.Module:
     """A Myrtle CNN for the control ``kind``: ``"other task"``, ``"shuffled labels"`` or ``"untrained"``.
 
-    The first two see ``images`` training images; the batch norm of an untrained one is set by 1,000.
+    The first two are trained on ``images`` training images. The batch norm of an untrained network is set by 1,000
+    images. Raises ValueError for another kind.
     """
     torch.manual_seed(seed)
     network = myrtle(width, channels=data.train.images.shape[1]).to(memory_format=torch.channels_last)
@@ -54,15 +55,16 @@ def bottom_network(kind: str, seed: int, data: ImageData, *, width: int, images:
 
 
 def noise_features(labels: Tensor, shape: tuple[int, ...], seed: int, *, draw: int, clustered: bool) -> Tensor:
-    """Features (n, *shape), float32, that no picture went into: ReLU of a centre plus normal noise.
+    """Features without pictures, float32 of shape (n, *shape): the ReLU of a centre plus normal noise.
 
     Parameters
     ----------
     labels
-        int64 (n,). In clusters, images of one class share a normal centre, a number for each channel, the same at all
-        pixels; without, there is none, and the labels serve to count only.
+        int64 of shape (n,). If the features are clustered, images of one class have the same normal centre, a number
+        for each channel that is the same at all pixels. Otherwise there is no centre, and only the number of labels is
+        used.
     seed, draw
-        Of the centres, and of the noise around them: training and test images need the same centres.
+        The seeds of the centres and of the noise around them. Training and test images need the same centres.
 
     >>> x = noise_features(torch.tensor([0, 0, 1]), (3, 8, 8), 0, draw=1, clustered=True)
     >>> bool((x[0] - x[1]).norm() < (x[0] - x[2]).norm())
@@ -76,9 +78,10 @@ def noise_features(labels: Tensor, shape: tuple[int, ...], seed: int, *, draw: i
 
 
 def explained_both_ways(x: Tensor, y: Tensor, x_new: Tensor, y_new: Tensor) -> tuple[float, float]:
-    """Forwards and backwards: the shares of variance that linear stitches explain, of y from x and of x from y.
+    """The shares of variance that linear stitches explain, forwards (y from x) and backwards (x from y).
 
-    All (n, channels, H, W); fitted on the first pair, counted on the second. 1 is all; below 0 is worse than the mean.
+    All tensors have shape (n, channels, H, W). The stitches are fitted on the first pair, and the shares are computed
+    on the second. A share below 0 is worse than the mean.
 
     >>> x = torch.rand(50, 4, 2, 2, generator=torch.Generator().manual_seed(0))
     >>> forwards, backwards = explained_both_ways(x, x[:, :2], x, x[:, :2])

@@ -1,9 +1,9 @@
-"""Stitches on the task: how they are trained, and how well they do.
+"""The training of stitches on the task, and their accuracy.
 
-*   :func:`learn` trains a stitch, and only the stitch. :func:`reestimate` measures the batch-norm statistics of the
-    second network anew.
-*   :func:`accuracy_of` says what is left of the accuracy; penalties, their averages over pairs of networks and their
-    intervals are in :mod:`affscore_book.stitching.study`.
+*   :func:`learn` trains a stitch and nothing else. :func:`reestimate` measures the batch-norm statistics of the second
+    network anew.
+*   :func:`accuracy_of` returns the accuracy of a stitched network. Penalties, their averages over pairs of networks and
+    their intervals are in :mod:`affscore_book.stitching.study`.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendix D.2.
 """
@@ -35,21 +35,21 @@ def learn(
     momentum: float = 0.9,
     batch_size: int = 50,
 ) -> list[float]:
-    """Train the stitch in place by gradient descent on the task's cross-entropy; all else is frozen.
+    """Train the stitch in place by gradient descent on the task's cross-entropy; everything else is frozen.
 
-    The paper takes 20 epochs of 50,000 images, batches of 32, learning rate 0.001, and states both momentum 0.9 and
-    none; we take 0.9. Images are not augmented here, because the first network's features are computed only once.
+    The paper uses 20 epochs of 50,000 images, batches of 32 and learning rate 0.001, and states both momentum 0.9 and
+    none; we use 0.9. Images are not augmented here, because the first network's features are computed only once.
 
     Parameters
     ----------
     stitched
-        The network. Its ``stitch`` changes.
+        The stitched network. Its ``stitch`` changes.
     states, labels
-        From ``stitched.states(images)``, and int64 (n,).
+        The result of ``stitched.states(images)``, and int64 of shape (n,).
     epochs, learning_rate, momentum, batch_size
-        Of stochastic gradient descent.
+        The settings of stochastic gradient descent.
     seed
-        Of the order of the images.
+        The seed of the order of the images.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def learn(
     Raises
     ------
     ValueError
-        If there is nothing to learn, numbers of images differ, or the loss is not finite.
+        If there is nothing to learn, the numbers of images differ, or the loss is not finite.
     """
     if stitched.stitch is None or not list(stitched.stitch.parameters()):
         raise ValueError(f"the stitch {stitched.stitch!r} has nothing to learn.")
@@ -89,10 +89,10 @@ def learn(
 
 @torch.no_grad()
 def reestimate(stitched: Stitched, states: State) -> Stitched:
-    """A copy whose second part has its batch-norm statistics measured anew: one pass over training images.
+    """A copy whose second part has new batch-norm statistics, measured in one pass over training images.
 
-    The statistics become the plain mean over batches of 100. Where the second part has no batch norm, the copy is the
-    same. The paper does so after rounding a stitch to a permutation (appendix D.2.1).
+    The statistics are the plain means over batches of 100. If the second part has no batch norm, the copy is the same.
+    The paper does this after rounding a stitch to a permutation (appendix D.2.1).
     """
     result = copy.deepcopy(stitched)
     parts = (states.take(slice(start, start + 100)) for start in range(0, len(states.value), 100))
@@ -102,7 +102,10 @@ def reestimate(stitched: Stitched, states: State) -> Stitched:
 
 @torch.no_grad()
 def accuracy_of(stitched: Stitched, states: State, labels: Tensor) -> float:
-    """Share of the images, given as :meth:`Stitched.states`, whose largest output is at their label; 0 to 1."""
+    """The share of the images whose largest output is at their label, from 0 to 1.
+
+    The images are given as the result of :meth:`Stitched.states`. Raises ValueError if there are not as many labels.
+    """
     if len(states.value) != len(labels) or not len(labels):
         raise ValueError(f"states holds {len(states.value)} images and labels {len(labels)}; they should be the same.")
     right = 0

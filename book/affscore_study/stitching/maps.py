@@ -1,12 +1,12 @@
 """Stitches: small maps on the channels of feature maps, as modules that can be learned.
 
-*   :class:`Stitch` and its kinds: :class:`Full`, :class:`LowRank`, :class:`Lasso`, and the symmetries of ReLU,
-    permutations with positive scales: :class:`MonomialStitch` as they are, :class:`Birkhoff` and :class:`SoftSort` in
-    a form that can be learned.
-*   :func:`stitch_layer` makes one from the closed forms of :mod:`affscore_book.stitching.moments`, or from random
+*   :class:`Stitch` has the kinds :class:`Full`, :class:`LowRank` and :class:`Lasso`, and the symmetries of ReLU, which
+    are permutations with positive scales: :class:`MonomialStitch` is a fixed one, and :class:`Birkhoff` and
+    :class:`SoftSort` have a form that can be learned.
+*   :func:`stitch_layer` makes a stitch from the closed forms of :mod:`affscore_book.stitching.moments` or from random
     numbers.
 
-:mod:`affscore_study.stitching.stitched` puts them between two networks.
+:mod:`affscore_study.stitching.stitched` puts stitches between two networks.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and D.6.
 """
@@ -34,14 +34,14 @@ __all__ = [
     "stitch_layer",
 ]
 
-#: The stitches of :func:`stitch_layer`; any other rank is understood, too.
+#: The stitches of :func:`stitch_layer`, which accepts any other rank as well.
 STITCHES = ("full", "rank 1", "rank 2", "rank 4", "lasso", "g_relu", "soft_sort")
 
 
 class Stitch(nn.Module):
-    """A linear map on channels, (n, inputs, H, W) to (n, outputs, H, W), the same at every pixel and without bias.
+    """A linear map on channels, from (n, inputs, H, W) to (n, outputs, H, W), the same at every pixel and without bias.
 
-    The base of all stitches. A kind gives :meth:`matrix`; some also have a term for the training loss
+    It is the base class of all stitches. Each kind defines :meth:`matrix`. Some also have a term for the training loss
     (:meth:`penalty`), a step after each update (:meth:`project`) and a final form (:meth:`rounded`).
     """
 
@@ -50,18 +50,18 @@ class Stitch(nn.Module):
         self.inputs, self.outputs = inputs, outputs
 
     def matrix(self) -> Tensor:
-        """The map as a matrix (outputs, inputs)."""
+        """The map as a matrix of shape (outputs, inputs)."""
         raise NotImplementedError
 
     def penalty(self) -> Tensor:
-        """A term that :func:`learn` adds to the loss."""
+        """The scalar that :func:`learn` adds to the loss."""
         return torch.zeros(())
 
     def schedule(self, done: float) -> None:
-        """Called before each step with the finished part of the training, from 0 to 1."""
+        """Adapt the stitch before each step to the finished part of the training, from 0 to 1."""
 
     def project(self, step: float) -> None:
-        """Called after each step of that size, to return to the set of allowed maps."""
+        """Return to the set of allowed maps after a step of size ``step``."""
 
     def rounded(self) -> Stitch:
         """The stitch to evaluate, an element of the allowed set."""
@@ -73,7 +73,7 @@ class Stitch(nn.Module):
         return functional.conv2d(x, self.matrix()[:, :, None, None].to(x.dtype))
 
     def sparsity(self) -> float:
-        """Share of the matrix's entries of size at most 0.001: equation D.1."""
+        """The share of the matrix's entries with absolute value at most 0.001 (equation D.1)."""
         return float((self.matrix().detach().abs() <= 1e-3).double().mean())
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class Stitch(nn.Module):
 
 
 class Full(Stitch):
-    """Any matrix. ``weight`` has shape (outputs, inputs); its precision is kept.
+    """A stitch with any matrix. ``weight`` has shape (outputs, inputs); its precision is kept.
 
     >>> Full(torch.eye(3)[:2])(torch.ones(1, 3, 5, 5)).shape
     torch.Size([1, 2, 5, 5])
@@ -98,10 +98,10 @@ class Full(Stitch):
 
 
 class Lasso(Full):
-    """Any matrix, with a price of ``strength`` times the sum of its absolute entries (D.6).
+    """A stitch with any matrix and a penalty of ``strength`` times the sum of its absolute entries (D.6).
 
-    The paper adds the price to the loss, where its gradient makes small entries jump about zero. Here each step is
-    followed by soft thresholding, the proximal step of the same price, which makes them exactly zero.
+    The paper adds the penalty to the loss, so that its gradient makes small entries jump about zero. Here each step is
+    followed by soft thresholding, the proximal step of the same penalty, which makes them exactly zero.
     """
 
     def __init__(self, weight: Tensor, strength: float = 0.01):
@@ -114,7 +114,7 @@ class Lasso(Full):
 
 
 class LowRank(Stitch):
-    """A product of two matrices, ``left`` (outputs, rank) and ``right`` (rank, inputs)."""
+    """A stitch with the product of two matrices, ``left`` (outputs, rank) and ``right`` (rank, inputs)."""
 
     def __init__(self, left: Tensor, right: Tensor):
         super().__init__(right.shape[1], left.shape[0])
@@ -125,9 +125,10 @@ class LowRank(Stitch):
 
 
 class MonomialStitch(Stitch):
-    """An element P D of G_ReLU: output channel i is ``scale[i]`` times input channel ``permutation[i]``.
+    """A stitch with an element P D of G_ReLU, a permutation times positive scales, of which nothing is learned.
 
-    Nothing in it is learned. ``scale`` is positive; both have shape (channels,).
+    ``permutation`` and the positive ``scale`` have shape (channels,). Output channel i is ``scale[i]`` times input
+    channel ``permutation[i]``.
 
     >>> MonomialStitch(torch.tensor([1, 0]), torch.tensor([2.0, 3.0])).matrix()
     tensor([[0., 2.],
@@ -147,12 +148,12 @@ class MonomialStitch(Stitch):
 
 
 class Birkhoff(Stitch):
-    """G_ReLU in a form that gradient descent can move in: a doubly stochastic matrix times non-negative scales.
+    """A relaxation of G_ReLU for gradient descent: a doubly stochastic matrix times non-negative scales (D.2.1).
 
     The matrix is ``transport`` (n, n) times the diagonal matrix of ``scale`` (n,), which scales the inputs. The
-    training loss gets ``-alpha`` times the Frobenius norm of ``transport``, which is largest at permutations. After
-    each step negative entries become 0 and 16 Sinkhorn iterations follow. ``scale`` keeps still in the first half of
-    the training. :meth:`rounded` takes the nearest permutation. Appendix D.2.1.
+    penalty is ``-alpha`` times the Frobenius norm of ``transport``, which is largest at permutations. After each step,
+    negative entries become 0 and 16 Sinkhorn iterations follow. ``scale`` is fixed in the part ``head_start`` of the
+    training, by default the first half. :meth:`rounded` returns the nearest permutation.
     """
 
     def __init__(self, transport: Tensor, scale: Tensor, alpha: float = 0.1, head_start: float = 0.5):
@@ -182,7 +183,7 @@ class Birkhoff(Stitch):
 
 
 class SoftSort(Stitch):
-    """G_ReLU through soft sorting: see :func:`soft_sort`; the scales of the inputs are exp(``log_scale``), D.2.2.
+    """A relaxation of G_ReLU by soft sorting (:func:`soft_sort`), with the scales exp(``log_scale``) of inputs (D.2.2).
 
     ``scores`` and ``log_scale`` have shape (n,); ``temperature`` is in units of 1/n.
     """
@@ -201,9 +202,10 @@ class SoftSort(Stitch):
 
 
 def sinkhorn(matrix: Tensor, iterations: int) -> Tensor:
-    """Towards a doubly stochastic matrix: negative entries to 0, then columns and rows divided by their sums in turn.
+    """A nearly doubly stochastic matrix: negative entries become 0, then columns and rows are divided by their sums.
 
-    ``matrix`` is (n, n). The rows of the result sum to 1, the columns the more nearly so the more iterations.
+    ``matrix`` has shape (n, n). The rows of the result sum to 1, and the sums of the columns approach 1 with more
+    ``iterations``.
 
     >>> sinkhorn(torch.tensor([[2.0, 1.0], [1.0, 2.0]]), 10)
     tensor([[0.6667, 0.3333],
@@ -218,10 +220,10 @@ def sinkhorn(matrix: Tensor, iterations: int) -> Tensor:
 
 
 def soft_sort(scores: Tensor, temperature: float) -> Tensor:
-    """SoftSort: softmax over each row i of ``-|sorted(scores)[i] - scores[j]| / temperature``, (n,) to (n, n).
+    """SoftSort: the softmax over each row i of ``-|sorted(scores)[i] - scores[j]| / temperature``, from (n,) to (n, n).
 
-    Tends to the permutation that sorts ``scores`` in descending order as the temperature falls. The paper prints it
-    without the absolute value; then all rows would be the same.
+    As the temperature falls, it tends to the permutation that sorts ``scores`` in descending order. The paper prints it
+    without the absolute value, but then all rows would be the same.
 
     >>> soft_sort(torch.tensor([0.0, 2.0]), temperature=0.01).round()
     tensor([[0., 1.],
@@ -246,16 +248,15 @@ def stitch_layer(
     kind
         ``"full"``, ``"rank r"`` for a whole number r, ``"lasso"``, ``"g_relu"`` or ``"soft_sort"``.
     start
-        :class:`Moments`: the closed form (for ``"lasso"`` least squares). Or (inputs, outputs), the numbers of
-        channels: random numbers, as the paper starts, and ``"soft_sort"`` always does.
+        :class:`Moments` give the closed form (for ``"lasso"``, least squares). The numbers of channels, (inputs,
+        outputs), give random numbers, with which the paper starts; ``"soft_sort"`` always starts with random numbers.
     alpha, head_start, strength, temperature
-        Of :class:`Birkhoff`, :class:`Lasso` and :class:`SoftSort`.
+        The parameters of :class:`Birkhoff`, :class:`Lasso` and :class:`SoftSort`.
 
     Raises
     ------
     ValueError
-        If the kind is unknown, a rank is out of range, or a permutation is asked for between unequal numbers of
-        channels.
+        If the kind is unknown, a rank is out of range, or the numbers of channels differ for a permutation.
 
     >>> stitch_layer("rank 2", (8, 8))
     LowRank(8 -> 8)

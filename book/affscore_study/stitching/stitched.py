@@ -1,14 +1,15 @@
-"""Stitching: the first layers of one network, a small map, the last layers of another.
+"""Stitched networks: the first layers of one network, a small map, and the last layers of another.
 
-If the map lets the second network understand the first one's features, the features agree up to such a map. What the
-map may be is the question asked: any matrix, one of rank r, a sparse one, or only a permutation of the channels with
+If the second network is accurate on the mapped features of the first one, the features agree up to such a map. The
+study compares sets of maps: any matrix, one of rank r, a sparse one, or only a permutation of the channels with
 positive scales, which are the symmetries of ReLU (:mod:`affscore_book.symmetries.groups`). The maps are those of
 :mod:`affscore_study.stitching.maps`.
 
 *   :class:`Stitched` joins two trained networks of ``affscore_book.kit.networks`` at an activation, through a stitch.
-*   :func:`layer_states` gives what arrives at every cut, and :func:`layer_moments` what the closed-form stitches need.
+*   :func:`layer_states` returns the features at every cut, and :func:`layer_moments` the moments for closed-form
+    stitches.
 
-:mod:`affscore_study.stitching.learning` trains stitches and says how well they do.
+:mod:`affscore_study.stitching.learning` trains stitches and measures their accuracy.
 
 Reference: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, section 4 and appendices D.2 and E.9.2.
 """
@@ -34,7 +35,7 @@ __all__ = ["State", "Stitched", "layer_moments", "layer_states", "split"]
 
 
 class State(NamedTuple):
-    """What passes through the cut: the activation (n, C, H, W), and inside a residual block the shortcut, same shape.
+    """The features at a cut: the activation (n, C, H, W), and inside a residual block the shortcut, of the same shape.
 
     ``skip`` is None outside residual blocks and in blocks without a shortcut.
     """
@@ -43,12 +44,12 @@ class State(NamedTuple):
     skip: Tensor | None = None
 
     def take(self, index: Tensor | slice) -> State:
-        """The images of an index or a slice."""
+        """The state of the images of an index or a slice."""
         return State(self.value[index], None if self.skip is None else self.skip[index])
 
 
 class _Bottom(nn.Module):
-    """A network up to and including an activation: images to :class:`State`."""
+    """A network up to and including an activation, which maps images to a :class:`State`."""
 
     def __init__(self, before: nn.Sequential, block: BasicBlock | None):
         super().__init__()
@@ -62,7 +63,7 @@ class _Bottom(nn.Module):
 
 
 class _Top(nn.Module):
-    """A network after an activation: :class:`State` to logits."""
+    """A network after an activation, which maps a :class:`State` to logits."""
 
     def __init__(self, block: BasicBlock | None, after: nn.Sequential):
         super().__init__()
@@ -77,13 +78,13 @@ class _Top(nn.Module):
 
 
 def split(network: nn.Module, layer: str) -> tuple[nn.Module, nn.Module]:
-    """A network cut after an activation, as two modules in evaluation mode whose parameters want no gradient.
+    """The two parts of a network cut after an activation, in evaluation mode and without gradients of the parameters.
 
-    The first takes images (n, channels, 32, 32) to a :class:`State`, the second takes a State to logits (n, classes).
-    Both are copies: the network stays as it is.
+    The first part maps images (n, channels, 32, 32) to a :class:`State`, and the second maps a State to logits (n,
+    classes). Both are copies, and the network is unchanged.
 
-    Inside a residual block the state holds the block's shortcut beside the activation. In a stitched network the
-    shortcut is therefore the *first* network's: equation E.54.
+    Inside a residual block, the state holds the block's shortcut in addition to the activation. In a stitched network
+    the shortcut is therefore that of the *first* network (equation E.54).
 
     Raises
     ------
@@ -121,21 +122,20 @@ class Stitched(nn.Module):
     Parameters
     ----------
     bottom, top
-        Trained networks of :mod:`affscore_book.kit.networks`. They are copied and frozen: evaluation mode, whatever
-        ``train()`` says, and no gradients, so neither weights nor batch-norm statistics ever change.
+        Trained networks of :mod:`affscore_book.kit.networks`. They are copied and frozen: they stay in evaluation mode
+        even after ``train()`` and have no gradients, so neither weights nor batch-norm statistics ever change.
     layer
         The activation, one of ``activation_layers(network)``.
     stitch
-        The map. None for the identity, which needs equal numbers of channels.
+        The map; None for the identity, which needs equal numbers of channels.
     skip_stitch
-        Inside a residual block, a map for the shortcut as well. By default the shortcut of ``bottom`` arrives as it is
+        Inside a residual block, a map for the shortcut as well. By default the shortcut of ``bottom`` is not mapped
         (equation E.54).
 
     Raises
     ------
     ValueError
-        If a network has no such layer, the stitch does not fit, or a ``skip_stitch`` is given where there is no
-        shortcut.
+        If a network has no such layer, the stitch does not fit, or a ``skip_stitch`` is given but there is no shortcut.
 
     >>> from affscore_book.kit.networks import myrtle
     >>> from affscore_study.stitching.maps import Full
@@ -156,7 +156,7 @@ class Stitched(nn.Module):
         super().__init__()
         self.bottom, _ = split(bottom, layer)
         kept, self.top = split(top, layer)
-        # A black image shows the shapes at the cut.
+        # A black image gives the shapes at the cut.
         first = next(module for module in self.bottom.modules() if isinstance(module, nn.Conv2d))
         black = first.weight.new_zeros(1, first.in_channels, 32, 32)
         ours, theirs = self.bottom(black), kept(black)
@@ -175,7 +175,7 @@ class Stitched(nn.Module):
         self.stitch, self.skip_stitch = stitch, skip_stitch
 
     def train(self, mode: bool = True) -> Stitched:
-        """Only the stitch can be in training mode."""
+        """Set the mode of the stitch; everything else stays in evaluation mode."""
         super().train(mode)
         self.bottom.eval()
         self.top.eval()
@@ -183,17 +183,17 @@ class Stitched(nn.Module):
 
     @torch.no_grad()
     def states(self, images: Tensor) -> State:
-        """What arrives at the stitch, for standardised images (n, channels, 32, 32).
+        """The features at the stitch, for standardised images of shape (n, channels, 32, 32).
 
-        Computed once, it saves :mod:`affscore_study.stitching.learning` from running the first network again and again.
-        It takes 4 n C H W bytes, twice that inside residual blocks.
+        They are computed once, so that :mod:`affscore_study.stitching.learning` need not run the first network in each
+        epoch. They take 4 n C H W bytes, and twice as many inside residual blocks.
         """
         parts = [self.bottom(some) for some in images.split(250)]
         skip = None if parts[0].skip is None else torch.cat([part.skip for part in parts])
         return State(torch.cat([part.value for part in parts]), skip)
 
     def after(self, state: State) -> Tensor:
-        """From a :class:`State` to logits (n, classes): the stitch and the second network."""
+        """The logits (n, classes) of the stitch and the second network, for a :class:`State`."""
         value = state.value if self.stitch is None else self.stitch(state.value)
         skip = state.skip if self.skip_stitch is None or state.skip is None else self.skip_stitch(state.skip)
         return self.top(State(value, skip))
@@ -211,13 +211,14 @@ def layer_moments(
     Parameters
     ----------
     bottom, top
-        The network that gives x, and the one that gives y. Run in evaluation mode, and left as they were.
+        The networks whose features are x and y. They run in evaluation mode and are unchanged afterwards.
     images
-        Standardised, float32 (n, channels, 32, 32).
+        Standardised images, float32 of shape (n, channels, 32, 32).
     layers
-        Names of activations, by default all.
+        The names of activations, by default all.
     skips
-        Also the moments of the shortcuts past the activations inside residual blocks, as ``"block1.shortcut"``.
+        Whether to add the moments of the shortcuts past the activations inside residual blocks, as
+        ``"block1.shortcut"``.
 
     Raises
     ------
@@ -239,10 +240,10 @@ def layer_moments(
 
 @torch.no_grad()
 def layer_states(network: nn.Module, layers: Iterable[str], images: Tensor) -> dict[str, State]:
-    """What arrives at a cut after each of the layers, by one pass over standardised images (n, channels, 32, 32).
+    """The features at a cut after each of the layers, from one pass over standardised images (n, channels, 32, 32).
 
-    The same as :meth:`Stitched.states`, layer by layer. The network runs in evaluation mode and is left as it was.
-    Raises ValueError if it has no such module.
+    They are those of :meth:`Stitched.states`, layer by layer. The network runs in evaluation mode and is unchanged
+    afterwards. Raises ValueError if it has no such module.
 
     >>> from affscore_book.kit.networks import resnet20
     >>> states = layer_states(resnet20(width=4, channels=1), ["relu", "block1.relu1"], torch.zeros(2, 1, 32, 32))

@@ -1,6 +1,6 @@
-"""Checksums of weights, of data, and of what a network is beside its weights.
+"""Checksums of weights, of data, and of the modules of a network without their weights.
 
-They are the same in every process, so nothing here depends on an address in memory or on the order of a set.
+A checksum is the same in every process, so nothing here depends on an address in memory or on the order of a set.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from torch import nn
 
 __all__ = ["checksum", "network_checksum"]
 
-#: How many values may lie inside each other. Of what lies deeper only the kind counts, because a list that links
-#: thousands of objects would use up the stack.
+#: The number of values that may lie inside each other. A value that lies deeper counts by its kind only, because a
+#: list that links thousands of objects would use up the stack.
 DEPTH = 50
 
 _PLAIN = bool | int | float | complex | str | bytes | torch.dtype | torch.device | torch.layout | torch.memory_format
-# What every module has: its mode, its registers of weights and modules, and its hooks.
+# The attributes that every module has: its mode, its registers of weights and modules, and its hooks.
 _EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 def checksum(values: Any) -> str:
-    """The SHA-256 of all tensors in nested mappings and lists: their names or places, dtypes, shapes and values."""
+    """The SHA-256, in hexadecimal, of all tensors in nested mappings and lists.
+
+    The names or places of the tensors, their dtypes, shapes and values count. Everything else is ignored.
+    """
     digest = hashlib.sha256()
     _feed(digest, "", values)
     return digest.hexdigest()
@@ -44,11 +47,11 @@ def _feed(digest: Any, name: str, value: Any) -> None:
 
 
 def network_checksum(model: nn.Module) -> str:
-    """The SHA-256 of a network's modules without their weights.
+    """The SHA-256, in hexadecimal, of a network's modules without their weights.
 
     It covers the kind of each module, its description (``extra_repr``), its buffers, and its attributes: numbers, text,
     functions, tensors, modules that it has not registered, and all of these in lists, dictionaries, sets and other
-    objects. A function counts by its name, its defaults and what it has enclosed; a lambda or a function inside another
+    objects. A function counts by its name, its defaults and its enclosed values; a lambda or a function inside another
     one counts by its code too. The code of ``forward`` and hooks are not covered.
 
     An attribute that a pass changes, such as a stored output, makes another network: such a network has to be made
@@ -67,7 +70,7 @@ class _Walk:
     def __init__(self, names: Mapping[int, str]) -> None:
         self._names = names  # of the network's modules, by identity
         self._inside: list[int] = []  # the identities of the values that are being described, from the outermost one
-        self._known: dict[int, tuple[Any, bytes]] = {}  # with the value, so that no other one takes its identity
+        self._known: dict[int, tuple[Any, bytes]] = {}  # holds the value, so that no other one takes its identity
 
     def of_module(self, module: nn.Module) -> bytes:
         own = {name: value for name, value in vars(module).items() if name not in _EVERY_MODULE}
@@ -83,7 +86,7 @@ class _Walk:
         return digest.digest()
 
     def _of(self, value: Any) -> bytes:
-        """The digest of a value; of one that is met inside itself, how many steps outwards it lies."""
+        """The digest of a value. A value that is met inside itself counts by the number of steps outwards to it."""
         key = id(value)
         if key in self._known:
             return self._known[key][1]
@@ -100,7 +103,7 @@ class _Walk:
         return found
 
     def _described(self, value: Any) -> tuple[str, Iterable[Any]]:
-        """What a value is in words, and its parts in an order that only they decide."""
+        """A description of a value, and its parts in an order that depends on nothing else."""
         kind = _name(type(value))
         match value:
             case _ if value is None or isinstance(value, _PLAIN):
@@ -140,7 +143,7 @@ class _Walk:
                 return f"{kind} {_name(value)}", ()
         if callable(value) and isinstance(getattr(value, "__name__", None), str):  # an operator of PyTorch
             return f"{kind} {_name(value)}", ()
-        if hasattr(value, "to_json_string"):  # a configuration of transformers leaves out where it was found
+        if hasattr(value, "to_json_string"):  # a configuration of transformers leaves out its path
             return f"{kind} {value}", ()
         return kind, _as_pickled(value)
 
@@ -150,10 +153,10 @@ def _name(value: Any) -> str:
 
 
 def _as_pickled(value: Any) -> list[Any]:
-    """The parts from which pickle would make an object again; none if it cannot."""
+    """The parts from which pickle would make an object again; an empty list if pickle cannot."""
     try:
         reduced = copyreg.dispatch_table.get(type(value), lambda this: this.__reduce_ex__(4))(value)
         head, tail = ([reduced], ()) if isinstance(reduced, str) else (list(reduced[:3]), reduced[3:5])
         return head + [list(items) for items in tail if items is not None]
-    except Exception:  # an object raises what it likes
+    except Exception:  # an object may raise any error
         return []

@@ -1,4 +1,7 @@
-"""The commands for many networks: ``affscore-study suite``, ``status`` and ``report``; each imports what it runs."""
+"""The commands for many networks: ``affscore-study suite``, ``status`` and ``report``.
+
+Each command imports its own modules, so that the parser starts fast.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ def _names(text: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """The command ``suite``: exit status 1 if a network failed. Several processes share the list by ``RANK``."""
+    """Run the command ``suite``. Several processes share the list by the variable ``RANK``.
+
+    Returns the exit status: 0, or 1 if a network failed. Raises ValueError if ``--out`` is missing.
+    """
     if options.out is None:
         raise ValueError("--out is missing; it should be the folder for the signatures.")
     from affscore.zoo.datasets import check_name
@@ -80,7 +86,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def run_status(options: argparse.Namespace) -> int:
-    """The command ``status``."""
+    """Run the command ``status``. Returns the exit status 0; raises FileNotFoundError if there are no signatures."""
     from affscore_study.suite.runs import progress_of
 
     if not (found := progress_of(options.folder)):
@@ -91,7 +97,7 @@ def run_status(options: argparse.Namespace) -> int:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    """The command ``report``."""
+    """Run the command ``report``. Returns the exit status 0."""
     from affscore_study.suite.report import report
 
     print(report(options.folder, options.out))

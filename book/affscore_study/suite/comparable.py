@@ -1,4 +1,4 @@
-"""Which signatures are comparable, and the sequence of scores that is compared.
+"""The conditions under which signatures are comparable, and the loading and checking of signatures.
 
 The functions of ``compare``, ``distances`` and ``figures`` take signatures as a mapping from names to
 :class:`affscore.Signature`, such as :func:`load_signatures` returns for a folder.
@@ -6,8 +6,7 @@ Scores are comparable if pool, covariance, data, batch size and the choice of ca
 one of them are refused.
 
 Scores are averaged over batches first. A call whose input or output never varied (a dead call) has no score and is
-left out. Sigmoid gates count, as in the paper.
-:func:`weights_kind` tells random weights from trained ones.
+left out. Sigmoid gates count, as in the paper. :func:`weights_kind` tells random weights from trained ones.
 """
 
 from __future__ import annotations
@@ -32,7 +31,10 @@ Floats = NDArray[np.float64]
 
 
 def conditions(signature: Signature) -> dict[str, Any]:
-    """What must be equal for two signatures to be comparable; data and batch size are None if unknown."""
+    """The settings that must agree if two signatures are compared; data and batch size are None if unknown.
+
+    The keys are ``pool``, ``covariance``, ``data``, ``batch size`` and ``calls``.
+    """
     data = signature.provenance.get("data", signature.provenance.get("dataset"))
     if isinstance(data, Mapping):
         data = data.get("dataset")
@@ -41,19 +43,20 @@ def conditions(signature: Signature) -> dict[str, Any]:
         "covariance": signature.covariance,
         "data": None if data is None else printable(str(data), 48),
         "batch size": max(signature.batch_sizes, default=None),
-        # A pattern that selects some calls: the scores of a stage are not those of a network.
+        # A pattern may have selected some calls, and the scores of a stage are not those of a network.
         "calls": printable(str(signature.provenance.get("calls") or "all"), 48),
     }
 
 
 def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature], list[dict[str, str]]]:
-    """The signatures in a folder, one JSON file each, in the order of the file names; and the files that are not one.
+    """The signatures in a folder, in the order of the file names, and a list of the other JSON files.
 
-    Each file is as :meth:`affscore.Signature.save` writes it. The book's chapter ``imagenet_signatures`` compares some.
-    A signature is named by its model, if several are of that model with the kind of weights, or by its file. The list
-    has a ``{"file": ..., "reason": ...}`` for each file that is not a signature, or an unfinished one.
+    Each signature is in one file, as :meth:`affscore.Signature.save` writes it. The book's chapter
+    ``imagenet_signatures`` compares some. The name of a signature is its model, with the kind of weights if several
+    signatures are of that model, or its file (:func:`names_of`). The list has a ``{"file": ..., "reason": ...}`` for
+    each file that is not a signature or is an unfinished one.
 
-    Raises ValueError if the folder has no signature; FileNotFoundError if there is no such folder.
+    Raises ValueError if the folder has no signature, and FileNotFoundError if there is no such folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -76,22 +79,22 @@ def load_signatures(folder: str | os.PathLike[str]) -> tuple[dict[str, Signature
 
 
 def names_of(signatures: Signatures) -> list[str]:
-    """A short name for each signature, different from the others: its model, with the kind of weights, or its own."""
+    """A short name for each signature, different from the others: its model, with the kind of weights, or its key."""
     models = [model_name(signature) for signature in signatures.values()]
     choices = [
         (model, f"{model} {weights_kind(signature)}", printable(own, 48))
         for model, (own, signature) in zip(models, signatures.items(), strict=True)
     ]
     counts = Counter(text for texts in choices for text in set(texts))
-    # A file may have the name of another's model.
+    # A file may have the name of the model in another file.
     return [next((text for text in texts if counts[text] == 1), f"{texts[-1]}.json") for texts in choices]
 
 
 def collect(signatures: Signatures, *, least: int = 1, without: str = "") -> dict[str, Signature]:
-    """The signatures as a dictionary, checked: at least ``least``, and comparable.
+    """The signatures as a dictionary, after a check that there are at least ``least`` and that they are comparable.
 
     ``without`` names a condition (:func:`conditions`) that may differ. Raises TypeError if ``signatures`` is not a
-    mapping to signatures, ValueError if there are too few or they are not comparable.
+    mapping to signatures, and ValueError if there are too few or they are not comparable.
     """
     if not isinstance(signatures, Mapping):
         raise TypeError(f"signatures is a {type(signatures).__name__}; it should be a mapping from names to them.")

@@ -1,10 +1,11 @@
-"""Tables of the paper: statistics of signatures, history and correlations; and densities.
+"""Tables of the paper (statistics of signatures, history and correlations), and densities of scores.
 
 Every function takes signatures (:mod:`affscore_study.suite.comparable`); most return a
 :class:`affscore_book.kit.tables.Table`. The audit of ``imagenet_signatures`` and the report use them.
 
-A dead call is left out of every statistic and counted in the column ``dead``. Random weights are never passed off as
-trained ones: every table of networks has a column ``weights`` (:func:`affscore_study.suite.comparable.weights_kind`).
+A dead call is left out of every statistic and counted in the column ``dead``. Every table of networks has a column
+``weights`` (:func:`affscore_study.suite.comparable.weights_kind`), so that random weights are not taken for trained
+ones.
 
 Reference: Bouniot et al., CVPR 2025, section 4 (Figures 5 and 6, Table 1) and Appendix E (Table 2).
 """
@@ -70,8 +71,8 @@ def history(signatures: Signatures) -> Table:
 def density_curves(signatures: Signatures) -> tuple[Floats, dict[str, Floats]]:
     """Kernel density estimates of each network's scores (Figure 5 C), by SciPy.
 
-    Returns the grid, float64 of shape (400,), from below the smallest score of all networks to above the largest; and
-    the density of each network on it, of the same shape, NaN for a network whose scores are all equal.
+    Returns the grid, float64 of shape (400,), from below the smallest score of all networks to above the largest, and
+    the density of each network on it, of the same shape. The density is NaN for a network whose scores are all equal.
 
     The bandwidth follows Scott's rule, n^(-1/5) standard deviations of the sample; the paper does not give its own. A
     score is at most 1, but the Gaussian kernel ignores that: some mass lies beyond 1.
@@ -93,7 +94,8 @@ def _pearson(x: Floats, y: Floats, least: int = 3) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-#: Columns of Table 2 in the paper's order, and how each follows from the stored companions.
+#: Columns of Table 2 in the paper's order; each is a stored companion or the difference of two, the first minus the
+#: second.
 COMPANIONS = {
     "CKA": ("cka",),
     "norm": ("norm",),
@@ -147,7 +149,7 @@ def companion_correlations(signatures: Signatures) -> Table:
     return Table.from_rows(rows, notes=notes)
 
 
-#: What the accuracy is compared with.
+#: The quantities with which the accuracy is correlated.
 PREDICTORS = ("min", "median", "mean", "max", "spread", "std", "parameters", "GFLOPS", "depth")
 
 

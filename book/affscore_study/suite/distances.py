@@ -1,4 +1,4 @@
-"""How far apart signatures are: DTW distances, and the tree that follows from them.
+"""DTW distances between signatures, and the tree of networks that follows from them.
 
 Distances are a :class:`affscore_book.kit.tables.Table` with one row and one column for each network, which the other
 functions take. :mod:`affscore_study.suite.figures` draws each.
@@ -38,7 +38,7 @@ def distances(signatures: Signatures) -> Table:
 
 
 def matrix(distances: Table) -> Floats:
-    """The distances as a symmetric array, shape (networks, networks), zero on the diagonal."""
+    """The distances as a symmetric float64 array of shape (networks, networks), zero on the diagonal."""
     return np.column_stack([distances[f"to {name}"] for name in distances["model"]])
 
 
@@ -52,14 +52,15 @@ def tree(distances: Table) -> Floats:
 
 
 def deviations(runs: Mapping[str, Signatures]) -> Table:
-    """How far each network's signature moves when something changes: the DTW distance to a reference (Figure 18).
+    """The DTW distance of each network's signature to that of a reference run, for each other run (Figure 18).
 
     ``runs`` maps a label, such as the name of a data set, to the signatures taken with it; a model has the same name in
-    each. The first run is the reference; the paper's is ImageNet. Pool, covariance and batch size must agree between
-    runs; data and weights may differ.
+    each. The first run is the reference; the paper's is ImageNet. Pool, covariance, batch size and calls must agree
+    between runs; data and weights may differ.
 
     There is one row for each network of the reference (model, weights in the reference, and for each other run a column
-    ``on LABEL``, NaN if that run lacks the network), then mean and standard deviation over the networks.
+    ``on LABEL``, NaN if that run lacks the network). Two rows with the mean and the standard deviation over the
+    networks follow. Raises ValueError if there are fewer than two runs or the settings differ.
     """
     collected = {label: collect(signatures) for label, signatures in runs.items()}
     if len(collected) < 2:

@@ -1,7 +1,8 @@
 """Figures that compare networks, from the tables of :mod:`affscore_study.suite.compare` and
 :mod:`affscore_study.suite.distances` or from signatures. Each function draws one figure.
 
-A line above every figure names random weights; if others are trained, a star marks the names of those that are not.
+A line above every figure names the kinds of weights if not all are trained. If some are trained, a star marks the names
+of those that are not.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CLUSTERS = 4
 
 
 def _caption(figure: Figure, kinds: Iterable[str], title: str = "") -> None:
-    """Name the kinds of weights above the figure, unless all are trained; no text is parsed as a formula."""
+    """Name the kinds of weights above the figure, unless all are trained. No text is parsed as a formula."""
     kinds = set(kinds)
     words = {"random": "random weights", "unknown": "weights not recorded"}
     if others := " or ".join(text for kind, text in words.items() if kind in kinds):
@@ -64,7 +65,7 @@ def _height(rows: int, more: float = 1.2) -> float:
 
 @styled
 def plot_signatures(signatures: Mapping[str, Signature]) -> None:
-    """The signature of each network, with one standard deviation over batches (Figure 12).
+    """Draw the signature of each network, with one standard deviation over batches (Figure 12).
 
     A dashed line shows the linear twins of signatures with the companion measure ``twin``.
     """
@@ -92,7 +93,7 @@ def plot_signatures(signatures: Mapping[str, Signature]) -> None:
 
 @styled
 def plot_distances(distances: Table) -> None:
-    """The matrix of distances, with the networks in the order of the tree's leaves (Figures 5 B and 16)."""
+    """Draw the matrix of distances, with the networks in the order of the tree's leaves (Figures 5 B and 16)."""
     order, n = leaves_list(tree(distances)), len(distances)
     names = _starred(distances["model"], distances.columns["weights"])
     figure, (axes,) = panels(height=_height(n, 1.5) if n > 14 else max(3.2, 0.36 * n + 1.2))
@@ -107,7 +108,10 @@ def plot_distances(distances: Table) -> None:
 
 @styled
 def plot_dendrogram(distances: Table) -> None:
-    """The tree of clusters (Figure 16), cut into at most :data:`CLUSTERS`; each of several networks has its colour."""
+    """Draw the tree of clusters (Figure 16), cut into at most :data:`CLUSTERS`.
+
+    Each cluster of several networks has its own colour.
+    """
     links, kinds = tree(distances), distances.columns["weights"]
     figure, (axes,) = panels(height=_height(len(distances)))
     cut = links[max(1 - CLUSTERS, -len(links)), 2]
@@ -121,7 +125,7 @@ def plot_dendrogram(distances: Table) -> None:
 
 @styled
 def plot_densities(signatures: Mapping[str, Signature]) -> None:
-    """Density of the scores of each network, one above the other (Figure 5 C)."""
+    """Draw the density of the scores of each network, one above the other (Figure 5 C)."""
     n, kinds = len(signatures), list(map(weights_kind, signatures.values()))
     grid, curves = density_curves(signatures)
     figure, (axes,) = panels(height=(0.42 if n > 12 else 0.6) * n + 1.3)
@@ -141,7 +145,7 @@ def plot_densities(signatures: Mapping[str, Signature]) -> None:
 
 @styled
 def plot_history(table: Table) -> None:
-    """Smallest, median and largest score of each network in the order of years, and accuracy (Figure 5 A).
+    """Draw the smallest, median and largest score of each network in the order of years, and accuracy (Figure 5 A).
 
     ``table`` comes from :func:`affscore_study.suite.compare.history`.
     """
@@ -171,12 +175,13 @@ def plot_history(table: Table) -> None:
 
 @styled
 def plot_batch_sizes(signatures: Iterable[Signature]) -> None:
-    """Signatures of one network for several batch sizes, and each call's change from the largest (Figure 10, left).
+    """Draw signatures of one network for several batch sizes, and their differences from the largest (Figure 10, left).
 
     The batch is the statistical sample, and a signature does not keep the activations, so the network must be run once
     for each size, for instance ``[signature(model, images.split(n)) for n in (128, 256, 512)]`` over the same images.
 
-    Raises ValueError if there are fewer than two, two have the same size, or they differ in anything else.
+    Raises ValueError if there are fewer than two signatures, if two have the same batch size, or if they differ in
+    anything else.
     """
     named = {f"run {i}": signature for i, signature in enumerate(signatures)}
     runs = sorted(collect(named, least=2, without="batch size").values(), key=lambda each: max(each.batch_sizes))

@@ -1,4 +1,4 @@
-"""Processes that share a list of work: each is told its number by the environment, as torchrun does."""
+"""The division of a list of work among processes, which read their numbers from the environment as under torchrun."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def share(items: Sequence[T]) -> list[T]:
-    """This process's part of a list: of WORLD_SIZE processes, that of number RANK takes every WORLD_SIZE-th item.
+    """This process's part of a list: every WORLD_SIZE-th item, from item RANK on.
 
-    >>> share(["alexnet", "vgg11", "resnet18"])                                 # without these variables: all
+    >>> share(["alexnet", "vgg11", "resnet18"])                                 # all, if the variables are not set
     ['alexnet', 'vgg11', 'resnet18']
 
     Raises ValueError if RANK is not from 0 to WORLD_SIZE - 1.

@@ -2,7 +2,7 @@
 
 Signatures are comparable if pool, covariance, data, batch size and calls agree, so a mixed folder gets one section for
 each combination. If a network was run on several data sets or with several batch sizes, these are compared as well. A
-part is left out, with the reason, if there are too few signatures: a correlation over networks needs eight.
+part is left out, with a reason, if there are too few signatures; a correlation over networks needs eight.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from affscore_study.suite.comparable import conditions, load_signatures, names_o
 
 __all__ = ["LEAST", "Report", "report"]
 
-#: The least number of networks for a correlation. That of eight unrelated pairs of normally distributed numbers exceeds
-#: 0.71 in size one time in twenty.
+#: The least number of networks for a correlation. The correlation of eight independent pairs of normally distributed
+#: numbers exceeds 0.71 in absolute value one time in twenty.
 LEAST = 8
 
 _STYLE = """
@@ -44,8 +44,8 @@ class Report:
     """The contents of a report.
 
     In the folder ``out``, ``index.html`` has everything; the ``figures``, and the ``tables`` as ``.csv``, are next to
-    it. ``signatures`` is the number read; ``left_out`` has a sentence for each missing part, and ``unreadable`` a
-    ``{"file": ..., "reason": ...}`` for each file that is not a signature, or an unfinished one.
+    it. ``signatures`` is the number of signatures read. ``left_out`` has a sentence for each missing part, and
+    ``unreadable`` has a ``{"file": ..., "reason": ...}`` for each file that is not a signature or is an unfinished one.
     """
 
     out: Path
@@ -116,7 +116,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Repor
 
 
 class Section(NamedTuple):
-    """Signatures that belong together: the argument of the functions that make its parts, and the names of these."""
+    """Signatures that belong together, and the names of the parts of the report that are made from them."""
 
     title: str
     content: Mapping[str, Any]
@@ -153,9 +153,9 @@ def _part(section: Section, prefix: str, name: str, result: Report) -> list[str]
 
 
 def _sections(found: dict[str, Signature]) -> list[Section]:
-    """A section for each combination of settings; then networks with several data sets or batch sizes."""
+    """A section for each combination of settings, then sections of networks with several data sets or batch sizes."""
     network = {name: f"{model_name(s)} {s.provenance.get('weights')}" for name, s in found.items()}
-    first = {network[name]: name for name in reversed(found)}  # of the signatures of each network
+    first = {network[name]: name for name in reversed(found)}  # the first signature of each network
     label = dict(zip(first, names_of({name: found[name] for name in first.values()}), strict=True))
     settings: dict[str, dict[str, Signature]] = {}
     by_data: dict[str, dict[str, dict[str, Signature]]] = {}
@@ -194,8 +194,8 @@ def _sentence(about: Mapping[str, Any], without: str = "") -> str:
     return ", ".join(text for key, text in words.items() if text and key != without)
 
 
-#: The parts of a report: title, the function that makes the table from a section's content, the function that draws
-#: content and table. The last two compare sections.
+#: The parts of a report. Each has a title, the function that makes the table from a section's content, and the function
+#: that draws content and table. The last two parts compare sections.
 _PARTS: dict[str, tuple[str, Callable[[Any], Table] | None, Callable[[Any, Any], None] | None]] = {
     "signatures": ("Signatures", None, lambda found, _: figures.plot_signatures(found)),
     "statistics": ("Statistics of the scores", compare.statistics, None),

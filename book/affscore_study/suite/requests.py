@@ -1,4 +1,7 @@
-"""What determines the numbers of a run, in words and checksums: a run resumes only if all of it is unchanged."""
+"""The request of a run: all facts that determine its numbers, in words and checksums.
+
+A run resumes only if its request is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def _data(batches: Any) -> dict[str, Any]:
 def request(
     model: nn.Module, batches: Any, device: torch.device, settings: Settings, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that the bits of a result may depend on, as loaded from JSON: weights, data, settings, device, versions."""
+    """All facts on which the bits of a result may depend: weights, data, settings, device and versions.
+
+    The dictionary has the types that JSON returns.
+    """
     facts: dict[str, Any] = {
         "model": type(model).__name__,
         **provenance,
@@ -67,7 +73,7 @@ def request_of(signature: Signature) -> dict[str, Any]:
 
 
 def is_finished(signature: Signature) -> bool:
-    """Whether a signature has all its batches, whatever its file is called: a file can be renamed."""
+    """Whether a signature has all its batches. The name of its file does not count, because a file can be renamed."""
     return TOTAL not in signature.provenance
 
 
@@ -81,7 +87,7 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
 
 
 def check_same(path: Path, different: list[str]) -> None:
-    """Raise RunError if there are differences: ``path`` is the file of another run."""
+    """Raise RunError if there are differences, because ``path`` is then the file of another run."""
     if different:
         raise RunError(
             f"{path} is of another run: {'; '.join(different)}. With --restart it is renamed and measured again."

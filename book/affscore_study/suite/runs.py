@@ -1,11 +1,11 @@
 """A signature whose finished batches are kept, so that an interrupted run can resume.
 
-:func:`run` computes the same as :func:`affscore.signature`. It keeps the finished batches in the file of the network;
-run again, it measures the missing batches and ends with the same bits as an uninterrupted run with the same machine,
+:func:`run` computes the same as :func:`affscore.signature`. It keeps the finished batches in the file of the network.
+A second call measures the missing batches and ends with the same bits as an uninterrupted run with the same machine,
 versions and settings, which it checks (:mod:`affscore_study.suite.requests`). A folder of a run holds::
 
     resnet50.json                a finished signature (affscore.Signature.load)
-    swin_t.json.partial          an unfinished one: its first batches
+    swin_t.json.partial          the first batches of an unfinished one
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from affscore_study.suite.requests import (
 
 __all__ = ["PAUSE", "file_name", "progress_of", "run", "set_aside"]
 
-#: Least seconds between writes, so that small batches do not spend their time on the disk. A kill loses at most the
-#: batches since the last write and the one being measured.
+#: The least number of seconds between writes, so that small batches do not spend their time on the disk. A process that
+#: is killed loses at most the batches since the last write and the one being measured.
 PAUSE = 10.0
 
 
 def file_name(model: str) -> str:
-    """The file name for a network; of a path only its last part.
+    """The file name for a network, without an ending; only the last part of a path is kept.
 
     >>> file_name("resnet50"), file_name("timm:vit_tiny_patch16_224.augreg_in21k"), file_name("hf:~/models/tiny-bert")
     ('resnet50', 'timm-vit_tiny_patch16_224.augreg_in21k', 'hf-tiny-bert')
@@ -69,9 +69,9 @@ def run(
     restart: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Signature:
-    """The signature of a network, with finished batches kept; resumes where an earlier run ended.
+    """The signature of a network. Finished batches are kept, and a run resumes where an earlier one ended.
 
-    The book's chapter ``imagenet_signatures`` says what it averages over.
+    The book's chapter ``imagenet_signatures`` explains the average.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def run(
         A sequence of batches: a list, or the result of :func:`affscore.zoo.datasets.load_dataset`. Finished batches
         are not read again, except the first of a list, which is compared.
     folder, name
-        The result goes to ``folder/name.json``; unfinished, to ``folder/name.json.partial``.
+        The result is written to ``folder/name.json``, and an unfinished one to ``folder/name.json.partial``.
     settings
         How the network is measured; by default ``affscore.settings.Settings()``.
     restart
@@ -97,9 +97,12 @@ def run(
         If a batch fails (a damaged image is skipped instead, and listed in the provenance), a data worker dies, a file
         is damaged, another process measures the same network, or the file belongs to a run that differs in anything
         that the result may depend on; the error names the differences.
-    OSError, KeyboardInterrupt
-        If the file cannot be written, for instance because the disk is full; if the keyboard interrupts. These two and
-        RunError say how many batches are kept.
+    OSError
+        If the file cannot be written, for instance because the disk is full.
+    KeyboardInterrupt
+        If the keyboard interrupts. This error, OSError and RunError give the number of batches that are kept.
+    TypeError, ValueError
+        If ``batches`` is not a sequence of batches or is empty, or ``name`` cannot be the name of a file.
 
     Examples
     --------
@@ -153,8 +156,8 @@ def run(
 class _Kept:
     """The finished batches of a network, and the file that keeps them, which must belong to the same request.
 
-    The whole file is replaced, so nothing can be in it twice, and only while it is the one last read or written: of two
-    processes that measure one network, the second one to write stops.
+    The whole file is replaced at each write, so nothing can be in it twice. It is replaced only if it is the file that
+    was last read or written here. If two processes measure one network, the second one to write stops.
     """
 
     def __init__(self, folder: Path, name: str, asked: Mapping[str, Any]) -> None:
@@ -235,7 +238,7 @@ def _os_error(error: OSError, text: str) -> OSError:
 
 
 def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]]]) -> Iterator[Any]:
-    """The batches with these numbers; ``skipped`` takes for each the images that it lacks."""
+    """The batches with these numbers. For each, ``skipped`` receives the list of the images that it lacks."""
     source = batches.read(numbers) if isinstance(batches, Batches) else ((batches[k], []) for k in numbers)
     for number in numbers:
         try:
@@ -247,7 +250,7 @@ def _loaded(batches: Any, numbers: range, skipped: dict[int, list[dict[str, str]
 
 
 def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
-    """For each network in the folder of a run, the number of finished batches and of all batches."""
+    """For each network in the folder of a run, the numbers of finished batches and of all batches."""
     found = {}
     for path in sorted(Path(folder).glob("*.json.partial")) + sorted(Path(folder).glob("*.json")):
         signature, name = read_signature(path), path.name.removesuffix(".partial").removesuffix(".json")
@@ -256,7 +259,7 @@ def progress_of(folder: str | os.PathLike[str]) -> dict[str, tuple[int, int]]:
 
 
 def set_aside(folder: str | os.PathLike[str], name: str) -> None:
-    """Rename the files of a network, so that a run starts again: ``.old1`` at the end, or the first number free."""
+    """Rename the files of a network, so that a run starts again. They end in ``.old1``, or in the first free number."""
     paths = [path for path in _files(Path(folder), name) if path.exists()]
     number = next(n for n in count(1) if not any(path.with_name(f"{path.name}.old{n}").exists() for path in paths))
     for path in paths:

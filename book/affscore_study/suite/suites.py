@@ -1,4 +1,4 @@
-"""Many networks on one data set: the whole study of the paper with one command.
+"""Signatures of many networks on one data set, with which one command repeats the whole study of the paper.
 
 ``run_suite`` runs every network of a list (:func:`affscore_study.suite.runs.run`), skips finished ones, and continues
 after a network that fails. ``affscore-study suite`` is the command; several processes can share the list
@@ -34,7 +34,7 @@ from affscore_study.suite.runs import file_name, run, set_aside
 
 __all__ = ["Failure", "SuiteError", "run_suite"]
 
-# After one of these errors every other network would fail too.
+# After one of these errors, every other network would fail too.
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 
 
@@ -43,7 +43,7 @@ class SuiteError(AffscoreError, ValueError):
 
 
 class Failure(NamedTuple):
-    """A network that could not be measured, and why."""
+    """A network that could not be measured, and the reason."""
 
     model: str
     reason: str
@@ -65,8 +65,10 @@ def run_suite(
     restart: bool = False,
     progress: bool = True,
 ) -> list[Failure]:
-    """Measure many networks, one ``folder/MODEL.json`` each (:func:`affscore_study.suite.runs.file_name`); run
-    again, it measures the missing ones. The book's chapter ``imagenet_signatures`` compares such signatures.
+    """Measure many networks and write a file ``folder/MODEL.json`` for each.
+
+    :func:`affscore_study.suite.runs.file_name` gives the name of the file. A second call measures the missing networks.
+    The book's chapter ``imagenet_signatures`` compares such signatures.
 
     Parameters
     ----------
@@ -80,8 +82,8 @@ def run_suite(
     progress
         Show a progress bar for each network, and a line for each that was finished before.
 
-    A network that fails does not stop the others; all failures are returned. Raises ValueError or OSError if a name is
-    unknown, the data is missing or the disk is full.
+    A network that fails does not stop the others. All failures are returned. Raises ValueError if a name is unknown or
+    the data is missing, and OSError if the disk is full or cannot be written.
     """
     if unknown := [name for name in models if name.partition(":")[0] not in HUBS and name not in available_models()]:
         listed = ", ".join(map(repr, unknown))
@@ -109,7 +111,7 @@ def run_suite(
                 print(f"{title}: finished before, with the same weights, data and settings.", file=sys.stderr)
             return
         try:
-            check_folder("out", folder)  # before hours of work
+            check_folder("out", folder)  # an error should come before hours of work
         except OSError as error:
             raise SuiteError(str(error)) from error
         net = load_model(model, weights=chosen, seed=seed)
@@ -140,7 +142,7 @@ def run_suite(
 
 
 def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os.PathLike[str] | None) -> bool:
-    """Whether there is a finished signature; RunError if it is not what is asked for."""
+    """Whether there is a finished signature. Raises RunError if it belongs to another request."""
     if not path.exists():
         return False
     found = read_signature(path)
@@ -162,7 +164,7 @@ def _finished(path: Path, model: str, request: dict[str, Any], weights: str | os
 
 
 def _reason(error: Exception) -> str:
-    """Why a network failed, in one line, with the type of the error if it may be a bug."""
+    """The reason why a network failed, in one line, with the type of the error if it may be a bug."""
     expected = isinstance(error, ValueError | TypeError | OSError | ImportError | torch.OutOfMemoryError)
     text = " ".join(str(error).split()) or type(error).__name__
     return text if expected else f"{type(error).__name__}: {text}"

@@ -1,1 +1,1 @@
-"""What can be done to a layer and undone in the next: intertwiner groups."""
+"""The study of intertwiner groups, the changes of a layer that the next layer can undo."""

@@ -1,7 +1,7 @@
-"""Which is larger, the group of ReLU or the matrices of rank 1? Footnote 5 and appendix E.7, counted exactly.
+"""Exact counts that compare the sizes of the group of ReLU and of the matrices of rank 1 (footnote 5, appendix E.7).
 
-Entries have magnitude up to M, and K = M / epsilon values of either sign. The paper counts the points of a grid, and
-computes with dimensions; those belong to boxes: how many of side epsilon cover a set. The two differ.
+Entries have magnitude up to M, and K = M / epsilon values of either sign. The paper counts the points of a grid, but
+computes with dimensions, which belong to the number of boxes of side epsilon that cover a set. The two numbers differ.
 
 Source: Godfrey, Brown, Emerson, Kvinge, NeurIPS 2022, footnotes 5 and 11, appendix E.7.
 """
@@ -18,7 +18,9 @@ __all__ = ["counting_claims", "group_size", "rank_one_boxes", "rank_one_points"]
 
 
 def group_size(n: int, k: int) -> int:
-    """How many elements of G_ReLU have their n entries among the k positive values, n! k^n; as many boxes cover all.
+    """The number of elements of G_ReLU with their n entries among the k positive values, n! k^n.
+
+    As many boxes cover the group.
 
     >>> group_size(2, 3)
     18
@@ -29,11 +31,12 @@ def group_size(n: int, k: int) -> int:
 
 
 def rank_one_points(n: int, k: int) -> int:
-    """How many matrices (n, n) of rank 1 have all entries among the whole numbers from -k to k.
+    """The number of matrices (n, n) of rank 1 whose entries are integers from -k to k.
 
-    Each is u v^T with whole u and v, where the entries of u have no common factor: one way but for the signs. If the
-    largest magnitude in u is a, those of v go up to k / a. Of all u with largest magnitude a, those with the common
-    factor d are as many as those without one and with largest magnitude a / d.
+    Each is u v^T with integer vectors u and v, and the entries of u have no common factor; u and v are then unique up
+    to a common sign. If the largest magnitude in u is a, the magnitudes in v are at most k / a. The number of vectors u
+    with largest magnitude a and common factor d is the number of those with largest magnitude a / d and no common
+    factor.
 
     >>> rank_one_points(2, 1), rank_one_points(1, 5)
     (32, 10)
@@ -48,9 +51,9 @@ def rank_one_points(n: int, k: int) -> int:
 
 
 def rank_one_boxes(n: int, k: int) -> int:
-    """At least so many boxes of side M / k it takes to cover the matrices (n, n) of rank 1 with entries up to M.
+    """A lower bound of the number of boxes of side M / k that cover the matrices (n, n) of rank 1 with entries up to M.
 
-    For even k; it is the number of matrices that the proof in the chapter puts into boxes of their own.
+    It is the number of matrices that the proof in the audit puts into different boxes. Raises ValueError if k is odd.
 
     >>> rank_one_boxes(2, 8) > group_size(2, 8), rank_one_boxes(8, 2) > group_size(8, 2)
     (True, False)
@@ -63,8 +66,10 @@ def rank_one_boxes(n: int, k: int) -> int:
 
 
 def counting_claims(n: int = 64, k: int = 4096) -> list[Claim]:
-    """Appendix E.7 for the first layer of the paper's Myrtle CNN, and a grid with 64 times as many values: by points
-    of the grid as it is written, and by boxes."""
+    """Tests of appendix E.7 for the first layer of the paper's Myrtle CNN, and a grid with 64 times as many values.
+
+    The sizes are counted in points of the grid, as in the paper, and in boxes.
+    """
     group = math.log10(group_size(n, k))
     counts = {"points of the grid": rank_one_points(n, k), "boxes that cover, at least": rank_one_boxes(n, k)}
     sizes = {name: math.log10(count) - group for name, count in counts.items()}

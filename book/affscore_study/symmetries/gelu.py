@@ -22,11 +22,11 @@ __all__ = ["homogeneity_gap", "homogeneity_slope", "plot_gelu", "relative_gap"]
 
 
 def homogeneity_slope() -> float:
-    """The slope that :func:`homogeneity_gap` tends to for large lambda: sqrt(1/12 - (1 - 1/sqrt 3) / (2 pi)).
+    """The slope of :func:`homogeneity_gap` for large lambda, sqrt(1/12 - (1 - 1/sqrt 3) / (2 pi)).
 
     The paper gives about 0.127 from a simulation (appendix E.2.1). For large lambda, Phi(lambda x) is 1 for x > 0
-    and 0 for x < 0, and integrating 2 x^2 (1 - Phi(x))^2 over the positive half of the normal law by parts, twice,
-    gives the formula.
+    and 0 for x < 0. The formula follows if 2 x^2 (1 - Phi(x))^2 is integrated twice by parts over the positive half of
+    the normal distribution.
 
     >>> round(homogeneity_slope(), 5)
     0.12675
@@ -35,7 +35,7 @@ def homogeneity_slope() -> float:
 
 
 def homogeneity_gap(factors: Any) -> Tensor:
-    """Root mean square of GELU(lambda X) - lambda GELU(X) for a standard normal X (equation E.22), in closed form.
+    """The root mean square of GELU(lambda X) - lambda GELU(X) for a standard normal X (equation E.22), in closed form.
 
     With ``M(a, b) = E[X^2 Phi(aX) Phi(bX)]``, the square is ``lambda^2 (M(lambda, lambda) - 2 M(lambda, 1) +
     M(1, 1))``. Two uses of Stein's identity E[X f(X)] = E[f'(X)] and Sheppard's formula for E[Phi(aX) Phi(bX)] give
@@ -45,11 +45,11 @@ def homogeneity_gap(factors: Any) -> Tensor:
     Parameters
     ----------
     factors
-        lambda > 0, any shape.
+        The values of lambda > 0, of any shape.
 
     Returns
     -------
-    Float64 tensor of that shape; the error is about 1e-8 near lambda = 1, where the terms cancel.
+    Float64 tensor of that shape. The error is about 1e-8 near lambda = 1, where the terms cancel.
 
     >>> homogeneity_gap([1.0, 2.0])
     tensor([0.0000, 0.1767], dtype=torch.float64)
@@ -60,7 +60,7 @@ def homogeneity_gap(factors: Any) -> Tensor:
 
 
 def relative_gap(factors: Any) -> Tensor:
-    """:func:`homogeneity_gap` divided by the root mean square of lambda GELU(X), float64, the shape of ``factors``.
+    """The :func:`homogeneity_gap` divided by the root mean square of lambda GELU(X), float64, shaped as ``factors``.
 
     >>> relative_gap([1.0, 2.0])
     tensor([0.0000, 0.1355], dtype=torch.float64)
@@ -79,7 +79,7 @@ def _moment(a: Tensor, b: Tensor) -> Tensor:
 
 @styled
 def plot_gelu(factors: Sequence[float], gaps: Sequence[float], slope: float) -> None:
-    """Figure 17 (b): the distance of GELU from homogeneity over lambda, with its asymptote."""
+    """Draw the distance of GELU from homogeneity over lambda, with its asymptote (Figure 17 b)."""
     _, (panel,) = panels(1, 1, height=4)
     panel.plot(factors, gaps, color=BLUE, label="GELU, closed form")
     panel.plot(factors, slope * np.asarray(factors), "--", color=VERMILION, label="asymptotic slope")

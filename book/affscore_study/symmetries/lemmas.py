@@ -26,7 +26,7 @@ __all__ = [
 
 
 def sample_kinds(n: int, seed: int) -> dict[str, Tensor]:
-    """One random invertible matrix (n, n), float64, of each of six kinds; only the first is in the group of ReLU.
+    """One random invertible matrix (n, n), float64, of each of six kinds, of which only the first is in ReLU's group.
 
     >>> list(sample_kinds(3, 0))
     ['element of G_ReLU', 'one sign turned', 'permutation with signs', 'one entry added', 'rotation', 'normal entries']
@@ -62,7 +62,7 @@ def keeps_axes(a: Tensor) -> bool:
 
 
 def distinct_rays(matrices: Tensor, vector: Tensor) -> int:
-    """How many different rays the matrices (k, n, n) make of the ray through a vector (n,).
+    """The number of different rays to which the ``matrices`` (k, n, n) map the ray through a ``vector`` (n,).
 
     >>> distinct_rays(torch.stack([torch.eye(2), 3 * torch.eye(2), torch.eye(2).flip(0)]), torch.tensor([1.0, 0.0]))
     2
@@ -76,16 +76,17 @@ def _rays(vectors: Tensor) -> Tensor:
 
 
 def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, *, reach: float = 1e3) -> float:
-    """How far sigma(a x) is from b sigma(x) at worst, relative to the terms in it: 0 for equal, at most 1.
+    """The largest relative difference between sigma(a x) and b sigma(x), from 0 (equal) to 1.
 
     Parameters
     ----------
     function
-        Name, activation or function of a float64 tensor.
+        The name of an activation, an activation, or a function of a float64 tensor.
     a, b
-        (n, n) float64 matrices.
+        float64 matrices of shape (n, n).
     reach
-        Coordinates of the 1000 x have random signs and magnitudes between 1e-4 and this, uniform in the logarithm.
+        The coordinates of the 1000 points x have random signs and magnitudes between 1e-4 and ``reach``, uniform in the
+        logarithm.
 
     Returns
     -------
@@ -115,11 +116,10 @@ def defect(function: str | ActivationFunction | Function, a: Tensor, b: Tensor, 
 
 
 def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
-    """Whether a matrix (n, n) passes through an activation, decided from values alone.
+    """Whether a matrix (n, n) passes through an activation, decided from values of the activation alone.
 
-    By Lemma 3.1 nothing but ``sigma(A) sigma(I)^-1`` can stand on the other side. ``a`` passes if that matrix is
-    invertible and the two sides differ by at most 1e-10 (:func:`defect`). Raises ValueError where sigma(I) is
-    singular.
+    By Lemma 3.1, only ``sigma(A) sigma(I)^-1`` can be on the other side. ``a`` passes if that matrix is invertible and
+    the two sides differ by at most 1e-10 (:func:`defect`). Raises ValueError if sigma(I) is singular.
 
     >>> passes("relu", torch.diag(torch.tensor([2.0, 3.0]))), passes("relu", torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
     (True, False)
@@ -135,7 +135,7 @@ def passes(function: str | ActivationFunction | Function, a: Tensor) -> bool:
 
 
 def passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
-    """How many of 10 random elements A of a group pass through a function and come out as the group's phi(A).
+    """The number of 10 random elements A of a group that pass through a function and become the group's phi(A).
 
     An element (4, 4) passes if its :func:`defect` is at most 1e-10.
 
@@ -148,11 +148,11 @@ def passing(function: str | ActivationFunction | Function, group: Intertwiner) -
 
 
 def others_passing(function: str | ActivationFunction | Function, group: Intertwiner) -> int:
-    """How many of 10 random invertible matrices (4, 4) that are not in a group pass through a function.
+    """The number of 10 random invertible matrices (4, 4) outside a group that pass through a function (:func:`passes`).
 
-    They are those of :func:`sample_kinds` that the group does not hold; :func:`passes` decides. With
-    :func:`passing` it looks at a group from both sides: too small, and it counts some here; too large, and not all of
-    its own elements pass.
+    They are the matrices of :func:`sample_kinds` that the group does not contain. Together with :func:`passing`, this
+    tests a group from both sides: some of these matrices pass if the group is too small, and some of its own elements
+    do not pass if it is too large.
 
     >>> from affscore_book.symmetries.table import intertwiner
     >>> others_passing("relu", intertwiner("relu")), others_passing("relu", intertwiner("tanh")) > 0
@@ -163,10 +163,10 @@ def others_passing(function: str | ActivationFunction | Function, group: Intertw
 
 
 def unit_values(function: str | ActivationFunction | Function, n: int) -> tuple[bool, bool]:
-    """Lemma E.7: is sigma(I) invertible, by sigma(0) and sigma(1) alone, and by its singular values?
+    """Whether sigma(I) is invertible, by Lemma E.7 from sigma(0) and sigma(1) alone, and by its singular values.
 
-    The lemma asks for sigma(1) != sigma(0) and sigma(1) != -(n - 1) sigma(0): the eigenvalues of sigma(I) are the
-    differences.
+    The lemma requires sigma(1) != sigma(0) and sigma(1) != -(n - 1) sigma(0), because the differences are the
+    eigenvalues of sigma(I).
 
     >>> unit_values("relu", 4), unit_values(torch.ones_like, 4)
     ((True, True), (False, False))
@@ -182,10 +182,10 @@ def unit_values(function: str | ActivationFunction | Function, n: int) -> tuple[
 
 
 def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tensor) -> float:
-    """Lemma E.12: how far sigma'((A x)_i) a_ij is from b_ij sigma'(x_j) at worst, relative, at 200 normal points.
+    """The largest relative difference between sigma'((A x)_i) a_ij and b_ij sigma'(x_j) at 200 normal points (E.12).
 
-    Where sigma(A x) = B sigma(x), the slopes obey this too. It is why rows of A have one entry: sigma'((A x)_i)
-    depends on every x_k with a_ik != 0, and the right side on x_j alone.
+    If sigma(A x) = B sigma(x), the two are equal. This is the reason why rows of A have one entry: sigma'((A x)_i)
+    depends on every x_k with a_ik != 0, but the right side depends on x_j alone.
 
     >>> a = torch.diag(torch.tensor([2.0, 3.0]))
     >>> slope_gap("relu", a, a), slope_gap("tanh", a, a) > 0.1
@@ -198,7 +198,7 @@ def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tenso
     def slope(at: Tensor) -> Tensor:
         at = at.detach().requires_grad_()
         value = sigma(at)
-        # A staircase has no slope for autograd to find: it is 0.
+        # The slope of a staircase is 0, and autograd has no gradient for it.
         return torch.autograd.grad(value.sum(), at)[0] if value.requires_grad else torch.zeros_like(at)
 
     left, right = slope(x @ a.T)[:, :, None] * a, b * slope(x)[:, None, :]
@@ -207,10 +207,10 @@ def slope_gap(function: str | ActivationFunction | Function, a: Tensor, b: Tenso
 
 
 def ignored_draws(measure: Callable[[Tensor, Tensor], float], *, translations: bool) -> int:
-    """In how many of 10 draws a measure does not see elements of ReLU's group on its two arguments (Lemma 5.1).
+    """The number of 10 draws in which a measure is invariant to elements of ReLU's group on both arguments (Lemma 5.1).
 
-    A draw has normal features X and Y (50, 4), float64, and matrices A and B of the group; with ``translations`` also
-    a shift of every channel. It counts if ``measure(X A + 1 v^T, Y B + 1 w^T)`` is ``measure(X, Y)`` to 1e-9.
+    A draw has normal features X and Y (50, 4), float64, and matrices A and B of the group, and with ``translations``
+    also a shift of every channel. It counts if ``measure(X A + 1 v^T, Y B + 1 w^T)`` equals ``measure(X, Y)`` to 1e-9.
 
     >>> def size(x, y):
     ...     return float((x / x.norm(dim=0)).sum())
@@ -227,9 +227,9 @@ def ignored_draws(measure: Callable[[Tensor, Tensor], float], *, translations: b
 
 
 def aligned_draws(measure: Callable[[Tensor, Tensor], float]) -> int:
-    """In how many of 10 draws ``measure(X, X A + 1 v^T)`` is 1 to 1e-6, as definitions 5.2 and 5.3 say.
+    """The number of 10 draws in which ``measure(X, X A + 1 v^T)`` is 1 to 1e-6 (definitions 5.2 and 5.3).
 
-    X, A and v are drawn as by :func:`ignored_draws`.
+    X, A and v are drawn as in :func:`ignored_draws`.
 
     >>> aligned_draws(lambda x, y: 1.0), aligned_draws(lambda x, y: float((x - y).norm()))
     (10, 0)
@@ -251,7 +251,7 @@ def _moved(features: Tensor, generator: torch.Generator, translations: bool) -> 
 def least_eigenvalue(p: float) -> float:
     """The smallest eigenvalue of exp(-|x - y|_p / 10) on the 125 points of a grid in the cube [-1, 1]^3 (Remark 5.5).
 
-    One below 0 shows that the kernel is not positive semi-definite; one above 0 shows nothing.
+    If it is below 0, the kernel is not positive semi-definite. If it is above 0, nothing follows.
 
     >>> least_eigenvalue(1) > 0 > least_eigenvalue(4)
     True
@@ -262,10 +262,10 @@ def least_eigenvalue(p: float) -> float:
 
 
 def keeps_max(a: Any) -> bool:
-    """Lemma E.46: does ``max(A x * A y) = max(x * y)`` hold for a matrix (d, d), at 500 pairs of normal vectors?
+    """Whether ``max(A x * A y) = max(x * y)`` holds for a matrix (d, d) at 500 pairs of normal vectors (Lemma E.46).
 
-    It does for permutations with signs, and for nothing else. So the max kernel of features that were not normalised
-    tells scalings apart, and does not see signs, although turning a sign is no symmetry of ReLU.
+    It holds for permutations with signs and for no other matrices. The max kernel of features that are not normalised
+    therefore distinguishes scalings, but is invariant to signs, although a change of sign is not a symmetry of ReLU.
 
     >>> keeps_max([[0.0, -1.0], [1.0, 0.0]]), keeps_max([[2.0, 0.0], [0.0, 1.0]]), keeps_max([[0.6, -0.8], [0.8, 0.6]])
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Batch norm and symmetries: what it does not see, and a network without it that computes the same.
+"""Batch norm and symmetries: the factors to which batch norm is invariant, and an equal network without batch norm.
 
 Source: Godfrey, Brown, Emerson, Kvinge, "On the Symmetries of Deep Learning Models and their Internal
 Representations", NeurIPS 2022, appendix E.9.1.
@@ -21,24 +21,24 @@ __all__ = ["fold_norm", "invariant_draws", "scale_before_norm"]
 
 
 def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Sequential:
-    """Multiply the channels before batch norm by positive factors, which batch norm takes out (appendix E.9.1).
+    """A copy of a network whose channels before batch norm are multiplied by positive factors (appendix E.9.1).
 
-    The layer before the norm and its running statistics are scaled, gain and bias stay. The function is the same up
-    to the small number eps that batch norm adds to the variance, and exactly for eps = 0. The appendix prints
-    ``X diag(X^T X)^-1`` for the centred X, which is not invariant; with the power -1/2 and 1/b for the mean over b
-    samples it is.
+    Batch norm removes these factors. The layer before the norm and the running statistics are scaled, while gain and
+    bias stay. The function is the same up to the effect of the small number eps that batch norm adds to the variance,
+    and exactly the same for eps = 0. The appendix prints ``X diag(X^T X)^-1`` for the centred X, which is not
+    invariant. It is invariant with the power -1/2 and 1/b for the mean over b samples.
 
     Parameters
     ----------
     network
         As in :func:`hidden_layers`. It is not changed.
     scales
-        Name of an activation to positive factors (channels,).
+        Positive factors of shape (channels,) by the names of activations.
 
     Raises
     ------
     ValueError
-        If a name is not a hidden activation with batch norm, or the factors are not positive or of another shape.
+        If a name is not a hidden activation with batch norm, or the factors are not positive or have another shape.
     """
     result: Any = copy.deepcopy(network)
     layers = {layer.name: layer for layer in hidden_layers(result) if layer.norm is not None}
@@ -59,7 +59,7 @@ def scale_before_norm(network: nn.Module, scales: Mapping[str, Tensor]) -> nn.Se
 
 
 def invariant_draws(norm: Callable[[Tensor], Tensor]) -> int:
-    """In how many of 10 draws a norm of rows (b, channels) does not see positive factors on its channels (E.9.1).
+    """The number of 10 draws in which a norm of rows (b, channels) is invariant to positive factors (E.9.1).
 
     Each draw has 64 normal rows of 5 channels, float64, and a factor between 0.1 and 1.1 for each channel. It counts
     if the norm's output changes by at most 1e-10 of its largest value.
@@ -78,9 +78,10 @@ def invariant_draws(norm: Callable[[Tensor], Tensor]) -> int:
 
 
 def fold_norm(network: nn.Module) -> nn.Sequential:
-    """The same network in evaluation mode, with every batch norm absorbed by the layer before it.
+    """A copy of the network in evaluation mode, with every batch norm merged into the layer before it.
 
-    Without batch norm between a layer and its activation, any matrix can act there. Raises as :func:`hidden_layers`.
+    Without batch norm between a layer and its activation, any matrix can act there. Raises the errors of
+    :func:`hidden_layers`.
     """
     hidden_layers(network)
 

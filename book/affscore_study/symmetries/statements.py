@@ -1,4 +1,4 @@
-"""What the paper prints about intertwiners and about measures of similarity, statement by statement.
+"""Tests of the paper's statements about intertwiners and about measures of similarity, one by one.
 
 ``claims.toml`` has the statements and the rules.
 """
@@ -37,9 +37,9 @@ MEASURES = {
 
 
 def lemma_table() -> Table:
-    """Five lemmas on every activation of the catalogue, against groups that were derived otherwise.
+    """A table of five lemmas, checked for every activation of the catalogue with groups that were derived otherwise.
 
-    Columns: checked, the lemma; cases; right, how many of them.
+    Columns: checked, the lemma; cases, their number; right, the number of cases in which the lemma holds.
     """
     units = {(name, n): unit_values(name, n) for name in CATALOGUE for n in range(2, 7)}
     singular = sorted({name for (name, _), (_, invertible) in units.items() if not invertible})
@@ -52,7 +52,7 @@ def lemma_table() -> Table:
             unit = sigma(torch.eye(4, dtype=torch.float64))
             formula.append(torch.allclose(sigma(a) @ unit.inverse(), group.phi(a)))
         products.append(torch.allclose(group.phi(a @ b), group.phi(a) @ group.phi(b)))
-        # exp overflows beyond 700, and infinity less infinity is no zero
+        # exp overflows beyond 700, and infinity minus infinity is not 0
         permuted.append(group.contains(cycle) and defect(name, cycle, cycle, reach=10.0) == 0)
         slopes.append(slope_gap(name, a, group.phi(a)) < 1e-10)
     checks = {
@@ -67,11 +67,11 @@ def lemma_table() -> Table:
 
 
 def similarity_claims() -> list[Claim]:
-    """Lemma 5.1, definitions 5.2 and 5.3, remarks 5.5 and E.6: measures that a layer's symmetries should not change."""
+    """Tests of Lemma 5.1, definitions 5.2 and 5.3, and remarks 5.5 and E.6 on measures invariant to symmetries."""
     generator = torch.Generator().manual_seed(0)
     independent = torch.randn(10, 2, 50, 4, generator=generator, dtype=torch.float64)
     bounded = sum(0 <= MEASURES["G_ReLU-CKA"](x, y) <= 1 for x, y in independent)
-    outside = torch.linspace(1, 3, 50)  # functions that are 0 here: does x -> k x keep them?
+    outside = torch.linspace(1, 3, 50)  # the functions are 0 here, and x -> k x should keep this
     kept = sum(bool(((1 - k * outside).clamp(min=0) == 0).all()) for k in (2, 0.5))
     positive = sum(least_eigenvalue(p) >= 0 for p in P_NORMS)
     printed, centred, max_kernel = MEASURES.values()
@@ -89,11 +89,11 @@ def similarity_claims() -> list[Claim]:
 
 
 def wording_claims() -> list[Claim]:
-    """Table 1 on LeakyReLU and Theorem E.14 (i), each as it is worded and as its proof has it: the wording decides."""
+    """Tests of Table 1 on LeakyReLU and of Theorem E.14 (i), each as it is worded and as it is proved."""
     mix = torch.tensor([[2.0, -1.0], [-0.5, 1.5]], dtype=torch.float64)
     curved = [name for name in CATALOGUE if name != "identity" and unit_values(name, 2)[1]]
     mixed = sum(passes(name, mix) for name in curved)
-    # passes() looks at huge values, where rounding of x + 1 shows; nearer to 0 it does not.
+    # passes() tests huge values, for which x + 1 is rounded; nearer to 0 the rounding is too small to matter.
     line = defect(lambda x: x + 1, mix, mix, reach=10.0) <= 1e-10
     slopes = {
         "slope not 1, as worded": (-2, -1, -0.5, 0.01, 0.5, 2),
@@ -111,8 +111,10 @@ def wording_claims() -> list[Claim]:
 
 
 def size_claims() -> list[Claim]:
-    """Numbers of parameters (Figures 26 to 28). The paper has biases before batch norm, and without it in the first
-    layer only."""
+    """Tests of the numbers of parameters (Figures 26 to 28).
+
+    The paper has biases before batch norm, and without batch norm only in the first layer.
+    """
     from torchvision.models import resnet18
 
     with torch.device("meta"):

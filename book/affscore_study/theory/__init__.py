@@ -1,1 +1,1 @@
-"""The construction of the score, step by step."""
+"""The study of the theory: numerical tests of the theorems on the score."""

@@ -1,4 +1,4 @@
-"""Has the score a derivative? Its slopes on both sides of a point."""
+"""A test of whether the score is differentiable, by its slopes on both sides of a point."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _pair(seed: int) -> tuple[Array, Array]:
 
 
 def slope_jump(x: Array, y: Array, direction: Array) -> float:
-    """The slope of the score to the right minus that to the left, where the outputs move along a direction.
+    """The slope of the score to the right minus that to the left, if the outputs move along a direction.
 
     >>> x = np.arange(4.0)[:, None]
     >>> abs(slope_jump(x, np.exp(x), x**2)) < 1e-3, slope_jump(x, x, x**2) < -1e-1
@@ -35,7 +35,7 @@ def slope_jump(x: Array, y: Array, direction: Array) -> float:
 
 
 def corners() -> dict[str, float]:
-    """The jump of the slope at random samples, at a score of 1, and where two outputs of ReLU are both 0."""
+    """The jumps of the slope at random samples, at a score of 1, and at a point at which two outputs of ReLU are 0."""
     x, y = _pair(0)
     move = np.random.default_rng(1).normal(size=x.shape)
     line = x[:, :1]

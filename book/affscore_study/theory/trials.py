@@ -1,7 +1,7 @@
-"""What the theorems are tried on: two forms of the map, the score of any map, several laws, ReLU in many dimensions.
+"""Trials of the theorems: two forms of the map, the score of any map, several distributions, and ReLU in d dimensions.
 
-The forms are written with full d x d matrices, as the theorems have them, so that they are a check on
-:mod:`affscore.score`, which works differently.
+The forms have full d x d matrices, as in the theorems, so that they check :mod:`affscore.score`, which computes in
+another way.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["form_one", "form_two", "law", "map_score", "relu_scores"]
 
 
 def form_one(s_x: Array, s_y: Array) -> Array:
-    """S_X^-1/2 (S_X^1/2 S_Y S_X^1/2)^1/2 S_X^-1/2, with a pseudo-inverse where S_X is singular."""
+    """S_X^-1/2 (S_X^1/2 S_Y S_X^1/2)^1/2 S_X^-1/2, with a pseudo-inverse if S_X is singular."""
     half, inverse = root(s_x), root(s_x, -0.5)
     return inverse @ root(half @ s_y @ half) @ inverse
 
 
 def form_two(s_x: Array, s_y: Array) -> Array:
-    """S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2, the inverse root cut to the rank of its argument."""
+    """S_Y^1/2 (S_Y^1/2 S_X S_Y^1/2)^-1/2 S_Y^1/2, with the inverse root on the range of its argument."""
     half = root(s_y)
     return half @ root(half @ s_x @ half, -0.5) @ half
 
@@ -38,7 +38,10 @@ def map_score(x: Array, y: Array, matrix: Array) -> float:
 
 
 def law(name: str, n: int, d: int, rng: np.random.Generator) -> Array:
-    """Samples of shape (n, d): "normal", "uniform", "skewed", "heavy" or "two clumps", turned and stretched."""
+    """Samples of shape (n, d) from a distribution by name, after a random affine map.
+
+    The names are "normal", "uniform", "skewed", "heavy" and "two clumps".
+    """
     draws: dict[str, Callable[[], Array]] = {
         "normal": lambda: rng.normal(size=(n, d)),
         "uniform": lambda: rng.uniform(-1, 1, size=(n, d)),
@@ -50,6 +53,6 @@ def law(name: str, n: int, d: int, rng: np.random.Generator) -> Array:
 
 
 def relu_scores(n: int, dimensions: Sequence[int], *, centred: bool) -> list[float]:
-    """Scores of ReLU with shrinkage on round :func:`layer_inputs` of shape (n, d), for each d."""
+    """The scores of ReLU with shrinkage on :func:`layer_inputs` (n, d) with independent channels, for each d."""
     inputs = (layer_inputs(n, d, centred=centred) for d in dimensions)
     return [affinity_score(x, np.maximum(x, 0)).item() for x in inputs]

@@ -1,1 +1,1 @@
-"""Transformers on text: a trained sentence network taken apart, and small ones measured along their training."""
+"""The study of transformers: a sentence network, vision transformers, and byte decoders along their training."""

@@ -1,4 +1,4 @@
-"""What attention does to the score of a layer: the layer measured with its own attention and without it."""
+"""The effect of attention on the score of a layer, which is measured with its own attention and without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["attention_scores", "without_attention"]
 
 @contextmanager
 def without_attention(model: Any, layer: int) -> Iterator[None]:
-    """In the block, the attention of MiniLM's layer, from 0, adds nothing: each token goes on through the norm."""
+    """A context in which the attention of one layer of MiniLM, counted from 0, adds nothing to the tokens."""
     output = model.encoder.layer[layer].attention.output.dense
     hook = output.register_forward_hook(lambda module, args, result: torch.zeros_like(result))
     try:
@@ -30,16 +30,16 @@ def without_attention(model: Any, layer: int) -> Iterator[None]:
 
 @torch.no_grad()
 def attention_scores(network: Any, images: Tensor, pool: str) -> NDArray[np.float64]:
-    """The score of each block's GELU with the block's own attention and without it, float64 (2, blocks).
+    """The scores of each block's GELU with the block's own attention and without it, float64 of shape (2, blocks).
 
-    Without, each token goes on alone: the MLP of the block sees what came into the block, through its norm.
+    Without attention, the MLP of a block gets the block's input through its own norm.
 
     Parameters
     ----------
     network
-        Torchvision's VisionTransformer.
+        A VisionTransformer of torchvision.
     images
-        One batch.
+        One batch of images.
     pool
         As in :func:`affscore.signature`.
     """

@@ -1,6 +1,6 @@
-"""Bends of tokens, measured: the map of a layer from many tokens, and the bends of a sentence in three orders.
+"""The measurement of the bends of tokens: the affine map of a layer, and the bends of a sentence in three orders.
 
-What a bend is says :mod:`affscore_book.transformers.bends`.
+:mod:`affscore_book.transformers.bends` defines a bend.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ SENTENCES = (
 
 
 class LayerMap(NamedTuple):
-    """The affine map of a layer, the spread of its outputs (trace of their covariance), and the bend of all tokens."""
+    """The affine map of a layer, the trace of its outputs' covariance, and the root mean squared bend of all tokens."""
 
     affine: AffineMap
     spread: float
     level: float
 
     def bends(self, before: Tensor, after: Tensor) -> Tensor:
-        """The bend of each token: float64 (tokens,), from inputs and outputs (tokens, channels)."""
+        """The bend of each token, float64 of shape (tokens,), from inputs and outputs of shape (tokens, channels)."""
         missed = after.double() - self.affine(before)
         return missed.norm(dim=1) / math.sqrt(2 * self.spread)
 
 
 def fit_layer(before: Tensor, after: Tensor) -> LayerMap:
-    """The map of a layer from the inputs and outputs of many tokens, (tokens, channels) each, without shrinkage.
+    """The map of a layer, fitted without shrinkage to inputs and outputs of many tokens, both (tokens, channels).
 
     >>> import torch
     >>> x = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
@@ -59,7 +59,7 @@ def fit_layer(before: Tensor, after: Tensor) -> LayerMap:
 
 
 def in_order(sentence: str, order: str) -> str:
-    """The words of a sentence in one of the ``ORDERS``; a sentence is always shuffled in the same way.
+    """A sentence with its words in one of the ``ORDERS``; a sentence is always shuffled in the same way.
 
     Raises ValueError for another order.
 
@@ -74,7 +74,7 @@ def in_order(sentence: str, order: str) -> str:
 
 
 def sentence_bends(network: MiniLM, maps: list[LayerMap], text: str) -> tuple[list[str], NDArray[np.float64]]:
-    """The tokens of a text, and their bends in each layer: float64 (layers, tokens)."""
+    """The tokens of a text, and their bends in each layer, float64 of shape (layers, tokens)."""
     ids = network.tokens([text])["input_ids"]
     pairs = gelu_pairs(network.model, {"input_ids": ids})
     rows = [fitted.bends(x[0], y[0]).numpy() for fitted, (x, y) in zip(maps, pairs, strict=True)]

@@ -1,10 +1,10 @@
-"""What the source says of transformers, and what one may expect, asked of MiniLM and of two vision transformers.
+"""Tests of the source's sentences on transformers, and of our own hypotheses, with MiniLM and two vision transformers.
 
 ``claims.toml`` has the sentences and the rules.
 
-There is one trained network of each, so no interval here says what another training would give. An interval over four
-batches says what other texts or images would give; one over three networks that are not trained says what another draw
-of their weights would. Layers of one network are no independent results and give no interval.
+There is one trained network of each kind, so no interval here covers other trainings. An interval over four batches
+covers other texts or images. An interval over three untrained networks covers other draws of their weights. Layers of
+one network are not independent results and give no interval.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ __all__ = [
 
 
 def _counted(gaps: NDArray[np.float64]) -> Worded:
-    """The mean over layers of values (n, layers), with Student's interval; and what single layers do, for its row."""
+    """The mean over layers of values (n, layers), with Student's interval, and words for the single layers."""
     return Worded(student_interval(gaps.mean(axis=1)), {"layers": by_layer(gaps)})
 
 
 def by_layer(gaps: NDArray[np.float64]) -> str:
-    """How many layers fall and rise by :data:`FLOOR` with the whole interval, of values (n, layers), for a row's words.
+    """Words for the numbers of layers that fall and rise by :data:`FLOOR` with the whole interval.
+
+    ``gaps`` has shape (n, layers).
 
     >>> by_layer(np.array([[-0.10, 0.001, 0.30], [-0.11, 0.002, 0.31]]))
     '(single layers: 1 fall, 1 rise)'
@@ -46,7 +48,7 @@ def by_layer(gaps: NDArray[np.float64]) -> str:
 
 
 def permutation_p(values: NDArray[np.float64]) -> float:
-    """In what share of all orders of values (n,), n <= 8, they rise with their place at least as much as they do.
+    """The share of all orders of ``values`` (n,), n <= 8, in which they rise with their place at least as much as here.
 
     >>> permutation_p(np.array([0.1, 0.2, 0.4]))  # one order of six
     0.16666666666666666
@@ -57,7 +59,7 @@ def permutation_p(values: NDArray[np.float64]) -> float:
 
 
 def minilm_claims(scores: MiniLMScores) -> list[Claim]:
-    """Attention as a lens, the pool, training, the order of words."""
+    """Tests with MiniLM of attention as a lens, the pool, training and the order of words."""
     pools = np.abs(scores.batches(pool="trailing") - scores.batches()).max(axis=1)
     training = scores.of().mean() - scores.starts().mean(axis=1)
     order = scores.batches(kind="shuffled").mean(axis=1) - scores.batches().mean(axis=1)
@@ -67,7 +69,7 @@ def minilm_claims(scores: MiniLMScores) -> list[Claim]:
 
 
 def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
-    """The size of the weights, the other pool, the lens before training, the laws of the inputs, and depth."""
+    """Tests with MiniLM of the size of the weights, other pools, the lens before training, input laws and depth."""
     size = scores.of().mean() - scores.starts("rearranged").mean(axis=1)
     trailing = scores.of(pool="trailing") - scores.starts(pool="trailing")  # (starts, layers)
     tokens = attention_effect(scores, pool="tokens").mean(axis=1)
@@ -91,15 +93,15 @@ def minilm_weight_claims(scores: MiniLMScores) -> list[Claim]:
 
 
 def minilm_pool_claims(scores: MiniLMScores) -> list[Claim]:
-    """The first token, and every token a sample, beside the average over tokens."""
+    """Tests of two other pools, the first token and every token as a sample, against the average over tokens."""
     first = scores.batches(pool="first") - scores.batches()
-    # As many samples on both sides: 512 tokens, 512 texts. Both scores fall with the number of samples.
+    # Both sides have 512 samples, tokens or texts, because both scores fall with the number of samples.
     tokens = scores.batches(pool="tokens").mean(axis=1) - scores.of().mean()
     return judged("transformers", "minilm_pools", {"first": _counted(first), "tokens": student_interval(tokens)})
 
 
 def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
-    """Other kinds of text, other lengths, and padding that the pool is not told of."""
+    """Tests of other kinds of text, other lengths, and padding that the pool counts as tokens."""
     trained, random, lengths = {}, {}, {}
     for kind, what in (("code", "code"), ("random", "random tokens")):
         trained[what] = student_interval((scores.batches(kind=kind) - scores.batches()).mean(axis=1))
@@ -113,9 +115,9 @@ def minilm_text_claims(scores: MiniLMScores) -> list[Claim]:
 
 
 def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
-    """The lens, where the source has it: in two vision transformers.
+    """Tests of attention as a lens in two vision transformers, for which the source states it.
 
-    There is one training of each. Batches of pictures are no trainings, so that no row has an interval.
+    There is one training of each. Batches of pictures are not trainings, so no row has an interval.
     """
     samples = {"spatial": "spatial pool", "tokens": "every token a sample"}[pool]
     found = {network: Interval(float(vits.effect(network, pool).mean()), math.nan, math.nan) for network in BLOCKS}
@@ -123,7 +125,7 @@ def vit_lens_claims(vits: VitScores, pool: str = "spatial") -> list[Claim]:
 
 
 def vit_start_claims(vits: VitScores) -> list[Claim]:
-    """Is the lens there before training? Over three starts of each."""
+    """Tests of attention as a lens before training, over three starts of each vision transformer."""
     rows = []
     for network in BLOCKS:
         found = {pool: student_interval(vits.effect(network, pool, trained=False).mean(axis=1)) for pool in VIT_POOLS}

@@ -1,7 +1,7 @@
-"""What the source says on transformers and on activations, asked of byte decoders.
+"""Tests of the source's sentences on transformers and activations with byte decoders.
 
-``claims.toml`` has the hypotheses and the rules. A number has Student's interval over the seeds: one alone decides
-nothing, nor do seeds that agree by being equal.
+``claims.toml`` has the hypotheses and the rules. A number has Student's interval over the seeds. One seed alone decides
+nothing, and neither do seeds with equal numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 Networks = Mapping[str, TrainedGpt]
-#: A number of the networks of one seed.
+#: A function that returns a number of the networks of one seed.
 Number = Callable[[Networks], float]
 
 
@@ -33,9 +33,10 @@ def _seeds(gpts: Gpts, names: Iterable[str]) -> list[int]:
 
 
 def _over_seeds(gpts: Gpts, names: Sequence[str], number: Number, ends: float = math.inf) -> Interval | str:
-    """A number over the seeds that all of the networks have; ``ends`` bounds its interval. Without one, what it needs.
+    """The mean of a number over the seeds that all of the networks have, with Student's interval cut to ±``ends``.
 
-    Equal numbers give no interval: ranks of five networks take few values, and three seeds are equal by chance.
+    If the networks have no seed in common, it is the words for the missing networks. Equal numbers give no interval,
+    because ranks of five networks have few values, and three seeds may be equal by chance.
     """
     found = [number({name: gpts[name][seed] for name in names}) for seed in _seeds(gpts, names)]
     if not found:
@@ -45,7 +46,7 @@ def _over_seeds(gpts: Gpts, names: Sequence[str], number: Number, ends: float = 
 
 
 def _in_every_seed(gpts: Gpts, number: Number) -> Worded:
-    """The lowest number of the seeds that all activations have, which has no interval."""
+    """The lowest number over the seeds that all activations have, without an interval."""
     names = list(MLPS)
     seeds = _seeds(gpts, names)
     if len(seeds) < 2:
@@ -71,7 +72,7 @@ def _minus(one: Number, other: Number) -> Number:
 
 
 def _rank(one: Callable[[str], Number], other: Callable[[str], Number]) -> Number:
-    """Spearman's correlation of two numbers over the activations, without its last bits: equal orders are equal."""
+    """Spearman's correlation of two numbers over the activations, rounded so that equal orders give equal numbers."""
 
     def rank(networks: Networks) -> float:
         columns = ([of(name)(networks) for name in MLPS] for of in (one, other))
@@ -81,20 +82,20 @@ def _rank(one: Callable[[str], Number], other: Callable[[str], Number]) -> Numbe
 
 
 def gpt_training_claims(gpts: Gpts, pool: str = "spatial") -> list[Claim]:
-    """Appendix D's focusing lens: does training bring the inputs of every activation to where it bends?"""
+    """Tests of Appendix D's focusing lens: the change of the mean score of each network by training."""
     found = {name: _over_seeds(gpts, [name], _minus(_mean(name, pool), _mean(name, pool, 0))) for name in GPTS}
     return judged("transformers", "gpt_training", {"lens": found}, pool=pool)
 
 
 def gpt_level_claims(gpts: Gpts) -> list[Claim]:
-    """Figure 8: the order of the activations, now with the inputs that training gives them."""
+    """Tests of the order of the activations in Figure 8, with the inputs that training gives them."""
     pairs = (("gelu", "relu"), ("silu", "relu"), ("relu2", "relu"), ("swiglu", "silu"))
     found = {f"{of} − {to}": _over_seeds(gpts, [of, to], _minus(_mean(of), _mean(to))) for of, to in pairs}
     return judged("transformers", "gpt_levels", {"mean": found})
 
 
 def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
-    """Does the pool change which activation is the most affine, and the level of one of them?"""
+    """Tests of whether the pool changes the order of the activations, and the level of GELU."""
     pools = GPT_POOLS[1:]
     found = {
         "order": {pool: _in_every_seed(gpts, _rank(_mean, partial(_mean, pool=pool))) for pool in pools},
@@ -104,7 +105,7 @@ def gpt_pool_claims(gpts: Gpts) -> list[Claim]:
 
 
 def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
-    """Appendix D on ViT: early layers are the most non-linear, later ones more and more linear."""
+    """Tests of Appendix D's sentence that later layers of ViT are more linear: the last layer minus the first."""
     found = {
         f"{name}: score, {pool}": _over_seeds(gpts, [name], _minus(_call(name, pool, -1), _call(name, pool, 0)))
         for name in ("gelu", "relu")
@@ -114,7 +115,7 @@ def gpt_depth_claims(gpts: Gpts) -> list[Claim]:
 
 
 def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
-    """Without norm the stream grows and GELU's inputs leave the flat part of its bend; ReLU does not know scale."""
+    """Tests of the effect of removing the norm on the score of GELU, alone and compared with that on ReLU."""
     gelu, relu = (_minus(_mean(f"{name} without norm"), _mean(name)) for name in ("gelu", "relu"))
     names = ["gelu without norm", "gelu", "relu without norm", "relu"]
     size = _over_seeds(gpts, names, lambda networks: abs(gelu(networks)) - abs(relu(networks)))
@@ -122,7 +123,7 @@ def gpt_norm_claims(gpts: Gpts) -> list[Claim]:
 
 
 def gpt_bits_claims(gpts: Gpts) -> list[Claim]:
-    """Section 4: transformers get better by more non-linearity. Does the more non-linear activation predict better?"""
+    """Tests of section 4's sentence that transformers improve by non-linearity: scores and bits per byte."""
     ranks = {pool: _rank(partial(_mean, pool=pool), _bits) for pool in GPT_POOLS[:2]}
     found = {
         "rank": {pool: _over_seeds(gpts, list(MLPS), rank, ends=1.0) for pool, rank in ranks.items()},

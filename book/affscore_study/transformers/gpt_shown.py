@@ -1,4 +1,4 @@
-"""What the audit shows of the byte decoders: two tables and a figure."""
+"""The tables and the figure with which the audit shows the byte decoders."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ POOLS = dict(zip(GPT_POOLS, LOOKS, strict=True))
 
 
 def gpt_table(gpts: Gpts) -> Table:
-    """All networks, means over their seeds: thousand parameters, bits per byte, and the mean score at
-    the start and at the end by the spatial and by the trailing pool."""
+    """A table of all networks, with means over their seeds.
+
+    Columns: network; thousand parameters; bits per byte; the mean scores at the start and at the end, by the spatial
+    and by the trailing pool.
+    """
     rows = []
     for name, seeds in gpts.items():
         networks = list(seeds.values())
@@ -34,10 +37,10 @@ def gpt_table(gpts: Gpts) -> Table:
 
 
 def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
-    """What the activations of the kept network (GELU, seed 0) are given, at its start and trained, on 64 windows.
+    """A table of the inputs of the activations of the kept network (GELU, seed 0) on 64 windows.
 
-    A row a block and state: the mean of all inputs, the spread of a channel (mean of the standard deviations over
-    tokens), and the share of inputs above 0.
+    It has a row for each state, start or trained, and block. Columns: the mean of all inputs, the spread (the mean over
+    channels of the standard deviation over tokens), and the share of inputs above 0.
     """
     trained, seen = kept_gpt(folder, 64)
     rows = []
@@ -52,7 +55,7 @@ def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
 
 @styled
 def plot_gpt_pools(gpts: Gpts) -> None:
-    """Mean scores by every pool, a row a network: from the start (hollow) to the trained seeds (filled)."""
+    """Draw the mean scores of each network by every pool, from the start (hollow) to the trained seeds (filled)."""
     figure, (axes,) = panels(height=2.2 + 0.62 * len(gpts))
     for row, seeds in enumerate(gpts.values()):
         for place, (pool, (colour, mark)) in enumerate(POOLS.items()):

@@ -1,7 +1,7 @@
-"""Train a byte decoder on the text of the Python Language Reference, so that a stopped run ends with the same bits.
+"""The training of a byte decoder on the text of the Python Language Reference.
 
-The windows of a step come from a generator seeded by (seed, step), so a step depends on nothing but the state before
-it. The text is that of :mod:`affscore_book.transformers.gpt_bytes`.
+A run that was stopped and resumed ends with the same bits. The windows of a step come from a generator seeded by (seed,
+step), so a step depends only on the state before it. The text is that of :mod:`affscore_book.transformers.gpt_bytes`.
 """
 
 from __future__ import annotations
@@ -24,37 +24,40 @@ from affscore_study.kit.run_files import read_checkpoint, write_checkpoint
 
 __all__ = ["GPT_MOMENTS", "GPT_RATES", "GPT_RECIPE", "GPT_STEPS", "GptRecipe", "bits_per_byte", "fit_gpt"]
 
-#: Steps of a training, and those after which its signature is taken, evenly spaced in their logarithm.
+#: The number of steps of a training, and the steps after which its signature is taken, evenly spaced in the logarithm.
 GPT_STEPS = 800
 GPT_MOMENTS = tuple(int(step) for step in np.geomspace(1, GPT_STEPS, 8).round())
-#: Steps whose mean loss is one entry of the history; a checkpoint follows each.
+#: The number of steps whose mean loss is one entry of the history. A checkpoint follows each of them.
 STRETCH = 100
 
 
 @dataclass(frozen=True)
 class GptRecipe:
-    """AdamW with one cycle of the learning rate up to ``learning_rate``, and gradients of norm 1 at most."""
+    """AdamW with one cycle of the learning rate up to ``learning_rate``, and gradients clipped to norm 1."""
 
     learning_rate: float
     weight_decay: float = 0.05
     windows: int = 8
 
 
-#: Peak rates that were tried on one network: GELU with layer norm, seed 0, a quarter of the steps.
+#: The peak rates that were tried on one network: GELU with layer norm, seed 0, a quarter of the steps.
 GPT_RATES = (0.001, 0.002, 0.004, 0.008)
-#: Of those in ``book/data/transformers/gpt/rates.json`` the one with the fewest bits per byte on bytes that the trial
-#: was not trained on, chosen before any other network was trained.
+#: The recipe in ``book/data/transformers/gpt/rates.json`` with the fewest bits per byte on bytes that were not used in
+#: the trial's training. It was chosen before any other network was trained.
 GPT_RECIPE = GptRecipe(learning_rate=0.004)
 
 
 def _loss(network: nn.Module, windows: Tensor) -> Tensor:
-    """Cross-entropy of the next byte in nats, mean over all bytes of windows (n, 129)."""
+    """The cross-entropy of the next byte in nats, a mean over all bytes of ``windows`` (n, 129)."""
     return functional.cross_entropy(network(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
 
 
 @torch.no_grad()
 def bits_per_byte(network: nn.Module, windows: Tensor) -> float:
-    """What the network pays for each next byte of windows (n, 129), in bits; 8 is what knowing nothing costs."""
+    """The cross-entropy of the next byte in bits, a mean over all bytes of ``windows`` (n, 129).
+
+    A uniform guess costs 8 bits.
+    """
     with evaluating(network):
         total = sum(_loss(network, some).item() * len(some) for some in windows.split(64))
     return total / len(windows) / math.log(2)
@@ -70,25 +73,26 @@ def fit_gpt(
     checkpoint: str | os.PathLike[str] | None = None,
     after_step: Callable[[int], None] | None = None,
 ) -> list[dict[str, float]]:
-    """Train in place; the network ends in evaluation mode.
+    """Train a network in place; it ends in evaluation mode.
 
     Parameters
     ----------
     network
-        Takes int64 (n, 128), gives logits (n, 128, 256). Its training draws no random numbers (no dropout).
+        Maps int64 of shape (n, 128) to logits of shape (n, 128, 256). Its training draws no random numbers (no
+        dropout).
     text
-        Bytes, int64 (length,). Windows begin anywhere in it.
+        The bytes, int64 of shape (length,). Windows may begin anywhere in it.
     steps, seed
-        Of the training. The weights are the caller's.
+        The number of steps, and the seed of the windows. The caller draws the weights.
     checkpoint
-        A file written after every hundred steps, complete or as it was before, and read at the start. The caller
-        removes it.
+        A file that is replaced as a whole after every hundred steps and read at the start. The caller removes it.
     after_step
-        Called with the number of finished steps, between the steps; steps after a checkpoint may come again.
+        Called with the number of finished steps between the steps. A resumed run repeats the steps after its
+        checkpoint.
 
     Returns
     -------
-    One record for every hundred steps: ``"loss"``, their mean in nats per byte, and ``"seconds"`` of the processor.
+    A record for every hundred steps: ``"loss"``, their mean in nats per byte, and ``"seconds"`` of processor time.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a layer of GELUs scores by the laws of its inputs, from stored laws or from its inputs and outputs.
+"""The score of a layer of GELUs by the distributions of its inputs, from stored ones or from its inputs and outputs.
 
 The formula is that of :mod:`affscore_book.transformers.laws`.
 """
@@ -16,17 +16,17 @@ __all__ = ["inputs_of_layer", "score_from_means_and_spreads", "score_of_position
 
 
 def score_from_means_and_spreads(layer: LayerInputs) -> float:
-    """What the layer would score if each channel's input were normal and apart from the others."""
+    """The score of the layer if the inputs of its channels were normal and independent of each other."""
     return score_from_correlations(*channel_laws(layer.means, layer.spreads))
 
 
 def score_of_positions(before: Tensor, after: Tensor) -> float:
-    """The same formula for the trailing pool: its channels are positions, and what it pairs are averages over channels.
+    """The score by the same formula for the trailing pool, whose channels are positions, averaged over channels.
 
     Parameters
     ----------
     before, after
-        A layer's inputs and outputs, (texts, tokens, channels).
+        The inputs and outputs of a layer, shape (texts, tokens, channels).
     """
     x, y = (value.double().mean(dim=2).numpy() for value in (before, after))
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
@@ -37,7 +37,7 @@ def score_of_positions(before: Tensor, after: Tensor) -> float:
 
 
 def inputs_of_layer(before: Tensor, edges: NDArray[np.float64]) -> LayerInputs:
-    """The law of each channel, from the inputs of a layer's GELU, (tokens, channels)."""
+    """The means and spreads of the channels, and the histogram of all inputs of a layer's GELU (tokens, channels)."""
     x = before.double().numpy()
     counts = np.histogram(x.clip(edges[0], edges[-1]), edges)[0]
     return LayerInputs(x.mean(axis=0), x.std(axis=0), edges, counts / counts.sum())

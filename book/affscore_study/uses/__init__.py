@@ -1,4 +1,4 @@
-"""What is the score good for? Rules of three experiments, committed before their first run.
+"""The study of uses of the score: the rules of three experiments, which were committed before their first run.
 
 What is common to all
 ---------------------

@@ -1,4 +1,4 @@
-"""Ten ways in which a network is fed wrongly, and what monitors read of a batch (experiment E5)."""
+"""Ten faults of a network's input, and the readings that monitors take of a batch (experiment E5)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def _coarse(images: Tensor) -> Tensor:
 
 
 def with_noise(images: Tensor, deviation: float) -> Tensor:
-    """uint8 images with normal noise, the same at each call; its standard deviation is a share of the range 0 to 255.
+    """uint8 images with normal noise, which is the same at each call.
+
+    ``deviation`` is the standard deviation of the noise as a share of the range 0 to 255.
 
     >>> with_noise(torch.full((1, 1, 1, 1), 7, dtype=torch.uint8), 0.0)
     tensor([[[[7]]]], dtype=torch.uint8)
@@ -52,7 +54,8 @@ def _unit(images: Tensor) -> Tensor:
     return (images.float() / 255).expand(-1, 3, -1, -1)
 
 
-#: By name, what goes wrong: of uint8 images (n, 1, H, W) and the network's own standardisation, what the network gets.
+#: The faults by name: functions of uint8 images (n, 1, H, W) and the network's own standardisation, which return the
+#: network's input.
 FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
     "inverted": lambda images, standardise: standardise(255 - images),
     "0 to 1, not standardised": lambda images, standardise: _unit(images),
@@ -70,19 +73,20 @@ FAULTS: dict[str, Callable[[Tensor, Standardise], Tensor]] = {
 
 
 def faulty(name: str, share: float, images: Tensor, standardise: Standardise) -> Tensor:
-    """A batch of which the first ``share`` of the images goes wrong, as the network gets it, float32 (n, 3, H, W)."""
+    """The network's input, float32 (n, 3, H, W), if the first ``share`` of the images of a batch has a fault."""
     touched = round(share * len(images))
     return torch.cat([FAULTS[name](images[:touched], standardise), standardise(images[touched:])])
 
 
 @torch.no_grad()
 def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
-    """What the monitors read of one batch, (n, channels, H, W) as the network gets it.
+    """The readings of the monitors for one batch of the network's input, shape (n, channels, H, W).
 
-    ``"score"`` one score a call (spatial pool, gates left out); ``"means of calls"`` mean and deviation of each call's
-    input; ``"channel means of calls"`` its mean in each channel; ``"batch norm"`` for each norm the mean over channels
-    of how many of the stored deviations the batch's mean is away; ``"input"`` mean and deviation of each channel of the
-    input; ``"confidence"`` the mean of the largest probability.
+    ``"score"`` is the score of each call (spatial pool, without gates). ``"means of calls"`` are the mean and the
+    standard deviation of each call's input, and ``"channel means of calls"`` is its mean in each channel. ``"batch
+    norm"`` is, for each norm, the distance of the batch's mean from the stored one in stored standard deviations,
+    averaged over channels. ``"input"`` are the mean and the standard deviation of each channel of the input, and
+    ``"confidence"`` is the mean of the largest probability.
     """
     norms: list[float] = []
 
@@ -115,10 +119,11 @@ def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
 def alarm_distances(
     batches: Sequence[Mapping[str, Any]], reference: Sequence[Mapping[str, Any]], monitor: str
 ) -> np.ndarray:
-    """How far each batch's readings lie from stored ones, (batches,).
+    """The distance of each batch's readings from those of the reference batches, shape (batches,).
 
-    The mean over the readings of |z|, with mean and standard deviation of each over the reference batches; readings
-    that do not vary there, and NaN of dead calls, are left out. NaN where nothing is left.
+    It is the mean of |z| over the readings, with the mean and the standard deviation of each over the reference
+    batches. Readings that are constant there, and NaN of dead calls, are left out. The distance is NaN if no reading is
+    left.
 
     >>> reference = [{"input": [0.0, 1.0]}, {"input": [2.0, 1.0]}]
     >>> alarm_distances([{"input": [4.0, 5.0]}], reference, "input").round(2)
@@ -133,10 +138,10 @@ def alarm_distances(
 
 
 def in_distances(record: Mapping[str, Any], monitors: Sequence[str] = MONITORS) -> dict[str, Any]:
-    """A record of :func:`readings` with, in their place, each batch's distance from the reference, which goes.
+    """A record of :func:`readings` in which each batch's distance from the reference replaces its readings.
 
-    NaN stands where a network has nothing that the monitor reads. The readings of one network are up to 7 MB, its
-    distances 30 kB.
+    The reference batches are dropped. A distance is NaN if the network has nothing that the monitor reads. The readings
+    of one network take up to 7 MB, and its distances 30 kB.
 
     >>> known, far = [{name: [0.0] for name in MONITORS}, {name: [2.0] for name in MONITORS}], {"fault": "far"}
     >>> far |= {name: [1.0] for name in MONITORS}
@@ -155,9 +160,10 @@ def in_distances(record: Mapping[str, Any], monitors: Sequence[str] = MONITORS) 
 
 
 def ranked_above(stored: Mapping[str, Any], monitor: str) -> float:
-    """Share of the pairs of a faulty and a clean batch in which the faulty one is farther away; equal ones count half.
+    """The share of pairs of a faulty and a clean batch in which the faulty one is farther away; ties count half.
 
-    The area under the curve of all bars, so no single bar decides. ``stored`` and NaN as in :func:`sensitivity`.
+    It is the area under the ROC curve, so it does not depend on a threshold. ``stored`` and NaN are as in
+    :func:`sensitivity`.
 
     >>> some = {"clean": [{"input": 1.0}, {"input": 2.0}], "faulty": [{"input": 3.0}, {"input": 1.5}]}
     >>> ranked_above(some, "input")

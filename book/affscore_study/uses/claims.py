@@ -1,4 +1,4 @@
-"""The rows of the chapter: what each of the three experiments finds, by the rules of ``claims.toml``."""
+"""Tests and tables of the three experiments on uses, by the rules of ``claims.toml``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 #: Families of networks that do not classify small images.
 LARGE = ("efficientnet", "gpt")
-#: Which networks of E1 and E2 count, in words.
+#: Selections of the networks of E1 and E2 by their words: whether a network, given its name and family, counts.
 POPULATIONS: dict[str, Callable[[str, str], bool]] = {
     "all": lambda name, family: True,
     "not trained to lines": lambda name, family: not trained_to_lines(name, family),
@@ -42,17 +42,17 @@ POPULATIONS: dict[str, Callable[[str, str], bool]] = {
 }
 #: Monitors that need no score.
 CHEAPER = MONITORS[1:]
-#: Percentage points.
+#: The difference that matters, in percentage points.
 POINT = 1.0
 
 
 def known(costs: StoredCosts, measure: str, given: Mapping[str, Measure] | None = None) -> Interval:
-    """:func:`affscore_study.uses.correlations.correlation` of one measure."""
+    """The :func:`affscore_study.uses.correlations.correlation` of one measure of :data:`RIVALS` with the cost."""
     return correlation(costs.calls, costs.families, RIVALS[measure], given)
 
 
 def cost_table(costs: StoredCosts) -> Table:
-    """Each measure's correlation with the cost, within networks: alone, and given the controls."""
+    """A table of each measure's correlation with the cost within networks, alone and given the controls."""
     return Table.from_rows([
         {"measure": name, "alone": shown(known(costs, name))}
         | {"given position, size and share": shown(known(costs, name, CONTROLS))}
@@ -63,10 +63,10 @@ def cost_table(costs: StoredCosts) -> Table:
 def family_table(
     costs: StoredCosts, measures: Sequence[str] = tuple(RIVALS), given: Mapping[str, Measure] | None = None
 ) -> Table:
-    """Rank correlation with the cost in each family by itself: an interval over families hides these.
+    """A table of the rank correlations with the cost in each family by itself, which an interval over families hides.
 
-    The third column counts the calls of networks that :func:`affscore_study.uses.claims.trained_to_lines`. NaN where a
-    family has too few calls for what is given (:func:`affscore_study.uses.correlations.in_each_family`).
+    The third column counts the calls of networks that were trained to lines (:func:`trained_to_lines`). A correlation
+    is NaN if a family has too few calls for the controls (:func:`affscore_study.uses.correlations.in_each_family`).
     """
     found = {name: in_each_family(costs.calls, costs.families, RIVALS[name], given) for name in measures}
     counts = Counter(kind for kind, calls in zip(costs.families, costs.calls, strict=True) for _ in calls)
@@ -81,7 +81,7 @@ def family_table(
 
 
 def by_network_table(costs: StoredCosts, measures: Sequence[str] = ("1 − score", "1 − paired R²")) -> Table:
-    """Rank correlation with the cost in each network by itself: a family's mean hides exceptions."""
+    """A table of the rank correlations with the cost in each network by itself, which a family's mean hides."""
     return Table.from_rows([
         {"network": name, "calls": len(calls), "trained to lines": "yes" if trained_to_lines(name, kind) else "-"}
         | {measure: correlation([calls], [kind], RIVALS[measure]).mean for measure in measures}
@@ -90,7 +90,10 @@ def by_network_table(costs: StoredCosts, measures: Sequence[str] = ("1 − score
 
 
 def cost_claims(costs: StoredCosts) -> list[Claim]:
-    """H1, and H2, which is asked only where H1 holds."""
+    """Tests of H1, and of H2 if H1 holds.
+
+    If some networks were trained to lines, H1 is also tested without them.
+    """
     found: dict[str, Interval | str] = {
         "first": known(costs, "1 − score", CONTROLS), "second": "H1 to hold; it is not asked otherwise",
     }  # fmt: skip
@@ -105,10 +108,11 @@ def cost_claims(costs: StoredCosts) -> list[Claim]:
 
 
 def population_table(costs: StoredCosts) -> Table:
-    """H1 and H2 for other choices of the networks (exploratory: the rules are for all).
+    """A table of the correlations of H1 and H2 for other choices of the networks.
 
-    Columns: which networks; how many of them, in how many families; the score's correlation with the cost, given
-    position, size and share; the same given paired R2 too.
+    It is exploratory, because the rules are for all networks. Columns: the choice of networks; the numbers of networks
+    and of families; the score's correlation with the cost, given position, size and share; the same given paired R2
+    too.
     """
     rows = []
     for words, keep in POPULATIONS.items():
@@ -122,13 +126,13 @@ def population_table(costs: StoredCosts) -> Table:
 def not_lined(
     networks: Sequence[Mapping[str, Any]], families: Sequence[str]
 ) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """E2's networks, and their families, without those that had been trained to lines."""
+    """The networks of E2, and their families, without those that had been trained to lines."""
     kept = [at for at, each in enumerate(networks) if not trained_to_lines(each["network"], families[at])]
     return [networks[at] for at in kept], [families[at] for at in kept]
 
 
 def lead_table(networks: Sequence[Mapping[str, Any]]) -> Table:
-    """Each network's area of the score minus that of each other order, in points."""
+    """A table of each network's area with the order of the score minus that with each other order, in points."""
     return Table.from_rows([
         {"network": each["network"], "calls": len(each["calls"])}
         | {f"− {order}": area_of(each, "score") - area_of(each, order)
@@ -137,14 +141,17 @@ def lead_table(networks: Sequence[Mapping[str, Any]]) -> Table:
     ], digits=1)  # fmt: skip
 
 
-#: Pairs of orders whose lead the page speaks of; the first two are the rule's, the others exploratory.
+#: The pairs of orders whose leads are shown. The first two are those of the rule; the others are exploratory.
 LEADS = (("score", "latest first"), ("score", "paired R²"), ("score", "sign entropy"), ("score", "random"),
          ("paired R²", "random"), ("paired R²", "latest first"), ("true costs", "paired R²"),
          ("sign entropy", "random"))  # fmt: skip
 
 
 def leads_over_families(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
-    """Leads of :data:`LEADS` in points, with intervals over families, and in how many networks both take the same."""
+    """A table of the leads of :data:`LEADS` in points, with intervals over families.
+
+    The last column is the number of networks in which both orders take out the same calls.
+    """
     return Table.from_rows([
         {"area": f"{one} − {other}", "points": shown(lead(networks, families, one, other), 1)}
         | {"networks with the same calls": "-" if other == "random" else
@@ -154,10 +161,10 @@ def leads_over_families(networks: Sequence[Mapping[str, Any]], families: Sequenc
 
 
 def lead_populations(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> Table:
-    """Leads over *latest first* in points, by families and by networks, with and without networks trained to lines.
+    """A table of leads over *latest first* in points, by families and by networks, for each choice of networks.
 
-    Exploratory: the rule asks by families, for all networks. *Ahead* counts the networks that lead by more than half a
-    point.
+    It is exploratory, because the rule is by families and for all networks. *Ahead* counts the networks that lead by
+    more than half a point.
     """
     rows = []
     for words, (some, kinds) in {
@@ -173,20 +180,22 @@ def lead_populations(networks: Sequence[Mapping[str, Any]], families: Sequence[s
 
 
 def removal_claims(networks: Sequence[Mapping[str, Any]], families: Sequence[str]) -> list[Claim]:
-    """Both primary comparisons of E2."""
+    """Tests of both primary comparisons of E2."""
     found = {other: lead(networks, families, "score", other) for other in ("latest first", "paired R²")}
     return judged("uses", "removal", {"lead": found})
 
 
 def gains(alarms: Mapping[str, Mapping[str, Any]], other: str, fault: str | None = None) -> np.ndarray:
-    """Sensitivity of the score − that of another monitor, a number a network that has both."""
+    """The sensitivity of the score minus that of another monitor, a number for each network that has both."""
     found = [sensitivity(each, "score", fault) - sensitivity(each, other, fault) for each in alarms.values()]
     return np.array(found)[np.isfinite(found)]
 
 
 def alarm_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Sensitivity of each monitor by kind of fault, in percent, mean over networks; those without norm are left out
-    of the column of batch norm."""
+    """A table of the sensitivity of each monitor by kind of fault, in percent, as a mean over networks.
+
+    Networks without norm are left out of the column of batch norm.
+    """
     return Table.from_rows([
         {"what goes wrong": fault or "all kinds"}
         | {monitor: round(100 * float(np.nanmean([sensitivity(each, monitor, fault) for each in alarms.values()])))
@@ -196,9 +205,10 @@ def alarm_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def alarm_lead_table(alarms: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Leads of the score over each cheaper monitor, on the networks that have both.
+    """A table of the leads of the score over each cheaper monitor, on the networks that have both.
 
-    In sensitivity at one false alarm in a hundred, and in the share of pairs ranked rightly, which needs no bar.
+    They are leads in sensitivity at one false alarm in a hundred, and in the share of pairs that are ranked rightly,
+    which needs no threshold.
     """
     rows = []
     for other in CHEAPER:
@@ -214,7 +224,7 @@ def _over_networks(values: np.ndarray) -> Interval:
 
 
 def alarm_claims(alarms: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
-    """The primary comparison of E5, and how often the score wins somewhere."""
+    """Tests of the primary comparison of E5, and of the number of kinds of fault for which the score wins."""
     primary = _over_networks(gains(alarms, "means of calls"))
     count = float(len(wins(alarms)))
     found = {"primary": primary, "wins": count if count else Interval(count, math.nan, math.nan)}
@@ -222,10 +232,10 @@ def alarm_claims(alarms: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
 
 
 def wins(alarms: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Kinds of fault for which the score's lead over each cheaper monitor is above 0, with Holm's correction.
+    """The kinds of fault for which the score's lead over each cheaper monitor is above 0, with Holm's correction.
 
-    The p-value of a kind is the largest over the cheaper monitors, one-sided, over networks; leads that are equal in
-    all networks count as no evidence.
+    The p-value of a kind is the largest of the one-sided t-tests for the cheaper monitors, over networks. If a lead is
+    equal in all networks, its p-value is 1.
     """
     worst = {}
     for fault in FAULTS:
@@ -258,7 +268,7 @@ def rules_of(records: Sequence[Mapping[str, Any]]) -> str:
     Raises
     ------
     ValueError
-        If they name several.
+        If the results name several commits.
     """
     commits = {record["rules"] for record in records}
     if len(commits) != 1:

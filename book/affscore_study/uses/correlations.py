@@ -1,4 +1,4 @@
-"""Does a measure of a call know the cost of making it affine? Rank correlations within networks (experiment E1)."""
+"""Rank correlations within networks of a measure of a call with the cost of making the call affine (experiment E1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
     "unshared",
 ]  # fmt: skip
 
-#: Of each network: ranks of a measure and of the outcome, (calls,), and of what is given, (calls, columns).
+#: For each network, the ranks of a measure and of the outcome, both (calls,), and of the controls, (calls, columns).
 Ranked = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 UNEXPLAINED = {"1 − paired R²": RIVALS["1 − paired R²"]}
 #: Added to the divergence before the logarithm, so that calls that cost nothing do not differ by rounding.
@@ -24,12 +24,12 @@ TINY = 1e-4
 
 
 def log_cost(call: Call) -> float:
-    """The outcome: log10(KL + 1e-4) between the logits before and after."""
+    """The outcome, log10(KL + 1e-4), where KL is the divergence in nats between the logits before and after."""
     return math.log10(call["kl"] + TINY)
 
 
 def _ranks(calls: Sequence[Call], of: Measure) -> np.ndarray:
-    """Ranks of the calls of one network, between −1/2 and 1/2 with mean 0; equal values share theirs."""
+    """The ranks of the calls of one network, between −1/2 and 1/2 with mean 0; equal values have equal ranks."""
     ranks = rankdata([of(call) for call in calls]) / len(calls)
     return ranks - ranks.mean()
 
@@ -49,19 +49,19 @@ def _ranked(
 
 
 def _weights(ranked: Ranked, families: Sequence[str] | np.ndarray) -> np.ndarray:
-    """A weight for each call, such that each family has the same in all."""
+    """A weight for each call, such that each family has the same total weight."""
     kinds, lengths = np.asarray(families), np.array([len(x) for x, *_ in ranked])
     total = {name: lengths[kinds == name].sum() for name in np.unique(kinds)}
     return np.repeat([1 / total[name] for name in kinds], lengths)
 
 
 def _left(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Columns less their least-squares fit by others."""
+    """The columns of ``values`` minus their least-squares fit by ``others``."""
     return values - others @ np.linalg.lstsq(others, values, rcond=None)[0] if others.shape[1] else values
 
 
 def _partial(ranked: Ranked, families: Sequence[str] | np.ndarray) -> float:
-    """Correlation of measure and outcome, each less its fit by what is given, over all calls together."""
+    """The correlation over all calls of measure and outcome, each minus its fit by the controls."""
     root = np.sqrt(_weights(ranked, families))[:, None]
     x, y, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
     both = _left(np.column_stack([x, y]) * root, others * root)
@@ -80,11 +80,12 @@ def correlation(
     given: Mapping[str, Measure] | None = None,
     outcome: Measure = log_cost,
 ) -> Interval:
-    """Partial rank correlation of a measure with the cost, within networks; families left out one at a time.
+    """The partial rank correlation of a measure with the cost within networks.
 
-    Ranks are taken within each network and centred there, so that networks are never compared with each other. All
-    calls then enter one correlation in which every family has the same weight; what is ``given`` is fitted by least
-    squares, with the position's square beside the position, and taken out of both.
+    Ranks are taken and centred within each network, so that networks are never compared with each other. All calls then
+    enter one correlation in which every family has the same weight. The controls ``given``, with the position's square
+    in addition to the position, are fitted by least squares, and the fit is subtracted from both. The interval leaves
+    out one family at a time.
 
     >>> calls = [{"kl": cost, "score": 1 - cost} for cost in (0.1, 0.3, 0.2)]
     >>> round(correlation([calls] * 3, ["a", "b", "c"], RIVALS["1 − score"]).mean, 6)
@@ -100,10 +101,10 @@ def difference(
     measures: tuple[Measure, Measure],
     given: Mapping[str, Measure] | None = None,
 ) -> Interval:
-    """:func:`correlation` of the first measure − that of the second, families left out one at a time.
+    """The :func:`correlation` of the first measure minus that of the second, with an interval over families.
 
-    Two measures that know the cost equally well are apart by about 0 with a narrow interval; two wide intervals that
-    overlap would not show it.
+    If two measures predict the cost equally well, the difference is near 0 with a narrow interval. Two wide intervals
+    that overlap would not show this.
 
     >>> calls = [{"kl": cost, "score": 1 - cost, "r2": cost} for cost in (0.1, 0.3, 0.2)]
     >>> one, other = RIVALS["1 − score"], RIVALS["1 − paired R²"]
@@ -119,15 +120,20 @@ def difference(
 
 
 def agreement(networks: Sequence[Sequence[Call]], families: Sequence[str], one: Measure, other: Measure) -> Interval:
-    """Rank correlation of two measures within networks: do they put the calls into one order? Families left out."""
+    """The rank correlation of two measures within networks, with the interval of :func:`correlation`.
+
+    It is 1 if both put the calls of every network into the same order.
+    """
     return correlation(networks, families, one, outcome=other)
 
 
 def unshared(
     networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure]
 ) -> float:
-    """Share of the variance of a measure's ranks that is left once ``given`` is fitted: what a partial correlation
-    has to work with. Near 0, it can hardly find anything."""
+    """The share of the variance of a measure's ranks that is left after the fit by ``given``.
+
+    A partial correlation uses only this part. If it is near 0, the correlation can hardly find anything.
+    """
     ranked = _ranked(networks, measure, given)
     root = np.sqrt(_weights(ranked, families))
     x, _, others = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
@@ -141,9 +147,9 @@ def in_each_family(
     measure: Measure,
     given: Mapping[str, Measure] | None = None,
 ) -> dict[str, float]:
-    """:func:`correlation` in each family by itself, with slopes of its own for what is ``given``; names in order.
+    """The :func:`correlation` in each family by itself, with its own slopes for ``given``, in the order of the names.
 
-    NaN where fewer than three degrees of freedom are left of its calls.
+    It is NaN if a family's calls leave fewer than three degrees of freedom.
     """
     found = {}
     for kind in sorted(set(families)):
@@ -159,7 +165,7 @@ def permuted(
     networks: Sequence[Sequence[Call]], families: Sequence[str], measure: Measure, given: Mapping[str, Measure],
     draws: int = 1000,
 ) -> np.ndarray:  # fmt: skip
-    """What :func:`correlation` gives when the measure is shuffled within each network, (draws,): its null."""
+    """The null distribution of :func:`correlation`, shape (draws,), from shuffles of the measure in each network."""
     generator, ranked = np.random.default_rng(0), _ranked(networks, measure, given)
     return np.array([
         _partial([(generator.permutation(x), y, others) for x, y, others in ranked], families) for _ in range(draws)

@@ -1,4 +1,4 @@
-"""What it costs to make one call affine, and which measure of the call knows it beforehand (experiment E1)."""
+"""The cost of making one call affine, and the measures of the call that may predict it (experiment E1)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from affscore_book.uses.signs import sign_entropy
 
 __all__ = ["Costs", "kl", "measure_costs", "measures_of", "tokens", "variance_share"]
 
-#: Positions of images that the token score takes as samples.
+#: The number of positions of images that the token score takes as samples.
 TOKENS = 2048
 Costs = dict[str, Any]
 
 
 def kl(before: Tensor, after: Tensor) -> float:
-    """Mean over samples of KL(softmax(before) || softmax(after)) in nats, for logits (n, classes).
+    """The mean over samples of KL(softmax(before) || softmax(after)) in nats, for logits of shape (n, classes).
 
     >>> kl(torch.zeros(3, 2), torch.zeros(3, 2))
     0.0
@@ -38,9 +38,9 @@ def _others(x: Tensor, axis: int) -> list[int]:
 
 
 def variance_share(y: Tensor, axis: int) -> float:
-    """Share of the variance of a call's output that lies between images and not between positions of one image.
+    """The share of the variance of a call's output that lies between images and not between positions of one image.
 
-    Summed over channels; NaN where the output does not vary.
+    Variances are summed over channels. The share is NaN if the output is constant.
 
     >>> variance_share(torch.tensor([[[1.0, 1.0]], [[3.0, 3.0]]]), 1)
     1.0
@@ -52,7 +52,7 @@ def variance_share(y: Tensor, axis: int) -> float:
 
 
 def tokens(x: Tensor, axis: int, seed: int, count: int = TOKENS) -> Tensor:
-    """At most so many random positions of images as samples, float64 (n, channels); the same for the same seed."""
+    """At most ``count`` random positions of images as samples, float64 (n, channels), which depend only on the seed."""
     rows = x.movedim(axis, -1)
     generator = np.random.default_rng(seed)
     total = math.prod(rows.shape[:-1])
@@ -61,7 +61,7 @@ def tokens(x: Tensor, axis: int, seed: int, count: int = TOKENS) -> Tensor:
 
 
 def measures_of(x: Tensor, y: Tensor, axis: int, seed: int) -> dict[str, float]:
-    """Every measure of one call but the held-out R2, from its input and output on training images."""
+    """All measures of one call except the held-out R2, from its input and output on training images."""
     before, after = (tokens(value, axis, seed) for value in (x, y))
     return {
         "channels": x.shape[axis],
@@ -76,22 +76,23 @@ def measures_of(x: Tensor, y: Tensor, axis: int, seed: int) -> dict[str, float]:
 
 
 def measure_costs(network: nn.Module, fitted: Tensor, held_out: Tensor, labels: Tensor | None = None) -> Costs:
-    """Replace every call that is not a gate by its lines, one at a time.
+    """The measures of every call that is not a gate, and the cost of replacing it by its lines, one call at a time.
 
     Parameters
     ----------
     network
-        Gives logits (n, classes).
+        Returns logits of shape (n, classes).
     fitted
-        Images on which the lines are fitted and the measures taken, in one pass.
+        Images on which the lines are fitted and the measures are taken, in one pass.
     held_out
         Images on which the cost and the paired R2 are measured.
     labels
-        Of ``held_out``; with them the accuracies are there too.
+        The labels of ``held_out``. Accuracies are measured only if they are given.
 
     Returns
     -------
-    ``"calls"`` has a record a call with its measures and ``"kl"``; ``"accuracy"`` is that of the whole network.
+    ``"calls"`` has a record for each call, with its measures, ``"r2"`` and ``"kl"`` in nats; ``"accuracy"`` is that of
+    the unchanged network.
     """
     calls = calls_of(network, fitted[:4])
     kept = [at for at, call in enumerate(calls) if not call.gate]
@@ -109,7 +110,7 @@ def measure_costs(network: nn.Module, fitted: Tensor, held_out: Tensor, labels: 
         if at not in kept:
             return
         others = _others(y, calls[at].channel_axis)
-        # The spread over one batch around its mean; batches are large, so little of the total is lost.
+        # The spread is that around the batch's own mean; batches are large, so this hardly differs from the total.
         miss, spread = (lines[at](x) - y).square().mean(), y.var(others, unbiased=False).mean()
         errors.setdefault(at, []).append(float(miss / spread) if spread > 0 else math.nan)
 

@@ -1,4 +1,4 @@
-"""Does a lower score cause robustness to noise? Fresh seeds, a placebo, and shifts without a penalty (P1).
+"""A test of whether a lower score causes robustness to noise, with fresh seeds, a placebo and shifts (experiment P1).
 
 The rules below were committed before the first training, and what the pilots decide is decided by a rule.
 ``book/data/uses/dose.py`` makes the runs.
@@ -74,17 +74,18 @@ __all__ = [
     "shift_reading", "shift_table", "slope_table",
 ]  # fmt: skip
 
-#: The networks, with the low target where no pilot decides it.
+#: The networks with their low targets; None if the pilots decide it.
 DOSED: dict[str, float | None] = {"resnet18": 0.6, "vgg11": None}
 DOSE_SEEDS, SHIFT_SEEDS, PILOT_SEED = tuple(range(40, 48)), tuple(range(40, 44)), 39
 ARMS = ("none", "placebo", "low", "high", "shift")
 HIGH_TARGET, PILOTS, FALLBACK = 0.9, (0.4, 0.5), 0.6
 SHARE_LIMIT = 0.03
-#: Of eight.
+#: The least number of pairs, of eight, with which a network is judged.
 PAIRS = 6
-#: By network: an outcome of :data:`OUTCOMES_OF_DOSES`, and the arms whose difference is judged.
+#: For each network, an outcome of :data:`OUTCOMES_OF_DOSES` and the arms whose difference is judged.
 PRIMARY = {"resnet18": ("with noise of .1", "low", "placebo"), "vgg11": ("with noise of .3", "low", "high")}
-#: Percentage points; and, by network, the stored standard deviation of paired differences.
+#: The difference that matters, in percentage points; and, for each network, the stored standard deviation of paired
+#: differences.
 MATTERS = 8.0
 SPREADS = {"resnet18": 5.3, "vgg11": 5.5}
 OUTCOMES_OF_DOSES: dict[str, Callable[[Mapping[str, Any]], float]] = {
@@ -94,12 +95,12 @@ OUTCOMES_OF_DOSES: dict[str, Callable[[Mapping[str, Any]], float]] = {
 }
 SCRIPT = "book/data/uses/dose.py"
 
-#: By network, then seed, then arm: a run.
+#: The runs by network, seed and arm.
 Doses = dict[str, dict[int, dict[str, dict[str, Any]]]]
 
 
 def arms_of(seed: int) -> list[str]:
-    """The arms of a seed, in the order in which they are trained: each needs no later one.
+    """The arms of a seed, in the order in which they are trained; no arm needs a later one.
 
     >>> arms_of(47)
     ['none', 'placebo', 'low', 'high']
@@ -108,7 +109,7 @@ def arms_of(seed: int) -> list[str]:
 
 
 def load_doses(folder: str | Path) -> Doses:
-    """Every stored run; ``folder`` is ``book/data/uses``. Without one, it is empty.
+    """Every stored run, or an empty dictionary if there is none; ``folder`` is ``book/data/uses``.
 
     Raises ValueError if a file is damaged.
     """
@@ -122,14 +123,14 @@ def load_doses(folder: str | Path) -> Doses:
 def load_pilots(folder: str | Path) -> dict[str, dict[str, Any]]:
     """The pilots of VGG11 by their target as text; ``folder`` is ``book/data/uses``.
 
-    Raises FileNotFoundError if there are none, ValueError if the file is damaged.
+    Raises FileNotFoundError if there are none, and ValueError if the file is damaged.
     """
     file = Path(folder) / "dose" / "pilots" / f"vgg11-{PILOT_SEED}.json"
     return read_results(file, lambda content: dict(content["arms"]), SCRIPT)
 
 
 def aim_met(run: Mapping[str, Any]) -> bool:
-    """Whether a training ended, reached its floor, and met its target or its shares.
+    """Whether a training ended, reached the floor of its accuracy, and met its target or its shares.
 
     >>> aim_met({"accuracy": 0.9, "target": 0.6, "mean": 0.61}), aim_met({"accuracy": 0.9, "target": 0.6, "mean": 0.65})
     (True, False)
@@ -150,7 +151,7 @@ def low_target(network: str, pilots: Mapping[str, Mapping[str, Any]]) -> float:
     network
         One of :data:`DOSED`.
     pilots
-        Of :func:`load_pilots`; ResNet18 does not look at them.
+        The result of :func:`load_pilots`, which ResNet18 does not use.
 
     Raises
     ------
@@ -168,7 +169,7 @@ def low_target(network: str, pilots: Mapping[str, Mapping[str, Any]]) -> float:
 
 
 def _both(runs: Doses, network: str, one: str, other: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Pairs of trainings by seed that have outcomes."""
+    """The pairs of trainings of the same seed that both have outcomes."""
     seeds = runs.get(network, {}).values()
     pairs = [(arms[one], arms[other]) for arms in seeds if one in arms and other in arms]
     return [(a, b) for a, b in pairs if "failed" not in a and "failed" not in b]
@@ -180,7 +181,7 @@ def _gaps(runs: Doses, network: str, outcome: str, one: str, other: str) -> list
 
 
 def _judged(runs: Doses) -> dict[str, tuple[Interval, float]]:
-    """By network that is judged, the primary difference its interval, and the level that Holm's correction asks."""
+    """For each judged network, the primary difference with its interval, and its level by Holm's correction."""
     found: dict[str, list[float]] = {}
     for network, (outcome, one, other) in PRIMARY.items():
         ended = all(set(arms_of(seed)) <= set(runs.get(network, {}).get(seed, {})) for seed in DOSE_SEEDS)
@@ -190,7 +191,8 @@ def _judged(runs: Doses) -> dict[str, tuple[Interval, float]]:
     p = {network: float(stats.ttest_1samp(gaps, 0.0).pvalue) for network, gaps in found.items()}
     intervals = {}
     for network, gaps in found.items():
-        # The smaller of two p-values is asked at .025, the other at .05 if that one passed; one alone as the smaller.
+        # The smaller of two p-values is tested at .025, and the other at .05 if the first passed. A single p-value is
+        # tested at .025.
         last = any(p[other] < p[network] and p[other] <= 0.025 for other in p)
         level = 0.95 if last else 0.975
         intervals[network] = student_interval(gaps, level), level
@@ -198,7 +200,7 @@ def _judged(runs: Doses) -> dict[str, tuple[Interval, float]]:
 
 
 def dose_claims(runs: Doses) -> list[Claim]:
-    """The primary rows: of each network whether the difference is above 0, and whether it is smaller than 8 points."""
+    """Tests for each network of whether the primary difference is above 0, and whether it is smaller than 8 points."""
     rows, judged = [], _judged(runs)
     for network, (outcome, one, other) in PRIMARY.items():
         what = f"{network}, {outcome}, {one} − {other}, points"
@@ -228,9 +230,9 @@ def dose_verdict(runs: Doses, network: str) -> str:
 
 
 def dose_table(runs: Doses, network: str) -> Table:
-    """Each outcome: its mean in each arm; the primary comparison, and *none* − *placebo*, with 95 % intervals.
+    """A table of each outcome: its mean in each arm, the primary comparison, and *none* − *placebo*.
 
-    All but the primary outcome is secondary, without correction.
+    The differences have 95 % intervals. All outcomes except the primary one are secondary, without correction.
     """
     _, one, other = PRIMARY[network]
     rows = []
@@ -247,7 +249,7 @@ def dose_table(runs: Doses, network: str) -> Table:
 
 
 def slope_table(runs: Doses, network: str) -> Table:
-    """Secondary: points per +.1 of the mean score that was reached, over the arms with a penalty, within a seed."""
+    """A secondary table: points per +.1 of the reached mean score, over the arms with a penalty, within a seed."""
     rows, arms = [], ARMS[1:4]
     whole = [each for each in runs[network].values() if all(a in each and "failed" not in each[a] for a in arms)]
     for outcome, of in OUTCOMES_OF_DOSES.items():
@@ -258,14 +260,14 @@ def slope_table(runs: Doses, network: str) -> Table:
 
 
 def _shifted(runs: Doses, network: str) -> list[dict[str, dict[str, Any]]]:
-    """The seeds in which shift, low and placebo have outcomes."""
+    """The runs of the seeds in which shift, low and placebo have outcomes."""
     three = ("shift", "low", "placebo")
     seeds = runs.get(network, {}).values()
     return [each for each in seeds if all(arm in each and "failed" not in each[arm] for arm in three)]
 
 
 def shift_table(runs: Doses, network: str) -> Table:
-    """The arm without a penalty that has the shares of the low one: points of its seeds, no interval.
+    """A table of the arm *shift*, which has the shares of the arm *low* and no penalty: means over its seeds.
 
     Raises ValueError if no seed has shift, low and placebo.
     """
@@ -283,7 +285,7 @@ def shift_table(runs: Doses, network: str) -> Table:
 
 
 def shift_reading(runs: Doses, network: str) -> str:
-    """Whether the score came along with the share of negative inputs, in words."""
+    """A sentence that says whether the score changed together with the share of negative inputs."""
     some = _shifted(runs, network)
     if not some:
         return "not run yet"
@@ -294,7 +296,7 @@ def shift_reading(runs: Doses, network: str) -> str:
 
 
 def dose_power(alphas: tuple[float, ...] = (0.0125, 0.025, 0.05)) -> Table:
-    """How often a true difference in points is found with eight seeds, by the level of the test."""
+    """A table of the power with eight seeds, for true differences in points and levels of the test."""
     return Table.from_rows([
         {"network": network, "points": points}
         | {f"at {alpha:g}": power_of_pairs(points, spread, len(DOSE_SEEDS), alpha) for alpha in alphas}

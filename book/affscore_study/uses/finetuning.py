@@ -1,4 +1,4 @@
-"""Does it still matter which calls went, if the network is trained afterwards? (E2, with fine-tuning)
+"""A test of whether the choice of removed calls still matters after training (experiment E2 with fine-tuning).
 
 The rules below were committed before the first run. ``book/data/uses/finetune.py`` makes the runs.
 
@@ -51,21 +51,22 @@ __all__ = [
     "Straightened", "all_removals", "finetuned_claims", "finetuned_gaps", "finetuned_table", "load_finetuned",
 ]  # fmt: skip
 
-#: By name, the activation calls of the network.
+#: The networks by name, with their numbers of activation calls.
 FINETUNED = {"resnet18": 17, "vgg16_bn": 15}
 TRAINED_ORDERS = ("score", "paired R²", "sign entropy", "latest first", "random")
 TRAINED_SEEDS, EPOCHS = 3, 2
-#: Of the decade's learning rate.
+#: The share of the decade's learning rate.
 RATE_SHARE = 0.25
-#: Percentage points that would matter.
+#: The difference that matters, in percentage points.
 POINT = 1.0
 #: EASIER's accuracy in percent by the number of calls removed, of 17 and of 15, on CIFAR-10.
 EASIER = {"resnet18": {0: 92.47, 4: 92.47, 9: 90.35}, "vgg16_bn": {0: 93.50, 4: 93.51, 8: 93.61}}
-#: Modules whose calls are numbered, as the tracer numbers them: gates too, which are never lines.
+#: Modules whose calls are numbered as the tracer numbers them. Gates are among them, but are never lines.
 HOOKED = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, nn.Sigmoid, nn.Hardsigmoid)
 SCRIPT = "book/data/uses/finetune.py"
 
-#: By the network's name, then the order and how many calls went (``("none", 0)`` for the control): runs by seed.
+#: The runs by the network's name, the order and the number of removed calls (``("none", 0)`` for the control), and the
+#: seed.
 Finetuned = dict[str, dict[tuple[str, int], dict[int, dict[str, Any]]]]
 
 
@@ -75,15 +76,16 @@ class Straightened(nn.Module):
     Parameters
     ----------
     network
-        Its activations are modules of :data:`HOOKED`, but for functions after the last of them; they work out of place
+        Its activations are modules of :data:`HOOKED`, except functions after the last of them. They work out of place
         from here on.
     lines
-        By the number of the call, in the order of execution from 0: :func:`affscore_book.uses.replacing.fit_lines`.
+        The lines by the number of the call, in the order of execution from 0, as
+        :func:`affscore_book.uses.replacing.fit_lines` returns them.
 
     Raises
     ------
     ValueError
-        In a pass, if the network makes fewer calls than the lines name.
+        In a pass, if the network makes fewer calls than the numbers of the lines require.
 
     Examples
     --------
@@ -119,7 +121,7 @@ class Straightened(nn.Module):
 
 
 def all_removals(name: str) -> list[tuple[str, int]]:
-    """Every order and number of calls that go, in the order of the runs; ``name`` is one of :data:`FINETUNED`.
+    """Every order and number of removed calls, in the order of the runs; ``name`` is one of :data:`FINETUNED`.
 
     >>> all_removals("resnet18")[:3]
     [('none', 0), ('score', 4), ('paired R²', 4)]
@@ -131,7 +133,7 @@ def all_removals(name: str) -> list[tuple[str, int]]:
 def load_finetuned(folder: str | Path) -> Finetuned:
     """Every stored run; ``folder`` is ``book/data/uses``.
 
-    Raises FileNotFoundError if there is none, ValueError if a file is damaged.
+    Raises FileNotFoundError if there is none, and ValueError if a file is damaged.
     """
     found: Finetuned = {}
     for file in sorted((Path(folder) / "finetuning" / "results").glob("*.json")):
@@ -144,7 +146,7 @@ def load_finetuned(folder: str | Path) -> Finetuned:
 
 
 def _behind(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, int]) -> list[float] | None:
-    """Accuracy after training of one removal minus that of another, in points, by seed; None where runs are missing."""
+    """The accuracy after training of one removal minus that of another, in points by seed; None if runs are missing."""
     pairs = [[runs.get(name, {}).get(each, {}).get(seed) for each in (one, other)] for seed in range(TRAINED_SEEDS)]
     if any(run is None or "failed" in run for pair in pairs for run in pair):
         return None
@@ -152,7 +154,7 @@ def _behind(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, 
 
 
 def _same(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Whether two removals took the same calls in every network: a comparison of them compares a run with itself."""
+    """Whether two removals took out the same calls in every network, so that a run would be compared with itself."""
     first, second = (runs.get(name, {}).get(each, {}) for each in (one, other))
     return bool(first) and all(
         seed in second and set(run["gone"]) == set(second[seed]["gone"]) for seed, run in first.items()
@@ -160,10 +162,10 @@ def _same(runs: Finetuned, name: str, one: tuple[str, int], other: tuple[str, in
 
 
 def finetuned_claims(runs: Finetuned) -> list[Claim]:
-    """Both rules for each network, at a quarter and, as secondary ones, at a half.
+    """Tests of both rules for each network, at a quarter and, as secondary ones, at a half.
 
-    A mean over the three networks has Student's interval: one that holds the bar decides nothing, as in every other row
-    of the ledger.
+    A mean over the three networks has Student's interval. As in every other row of the ledger, an interval that
+    contains the threshold decides nothing.
     """
     rows = []
     for place, part in ((1, "a quarter"), (2, "a half (secondary)")):
@@ -184,9 +186,10 @@ def finetuned_claims(runs: Finetuned) -> list[Claim]:
 
 
 def finetuned_gaps(runs: Finetuned) -> Table:
-    """Accuracy after training, in points, each order against the control and the score's order against each other.
+    """A table of differences of accuracy after training, in points: orders minus the control, and score minus orders.
 
-    Exploratory, with Student's interval over the networks of a kind; "same calls" where both orders took the same.
+    It is exploratory, with Student's interval over the networks of a kind. A cell is "same calls" if both orders took
+    out the same calls.
     """
     rows = []
     for name, calls in FINETUNED.items():
@@ -205,9 +208,10 @@ def finetuned_gaps(runs: Finetuned) -> Table:
 
 
 def finetuned_table(runs: Finetuned, name: str) -> Table:
-    """A row a removal that has all seeds: accuracy in percent before training and after, and the range of the latter.
+    """A table of the accuracy in percent before and after training, and the range of the latter.
 
-    The last column is EASIER's on CIFAR-10, after a long training, at the same number of calls removed.
+    It has a row for each removal that has all seeds. The last column is EASIER's accuracy on CIFAR-10, after a long
+    training, with the same number of calls removed.
     """
     rows = []
     for order, count in all_removals(name):

@@ -1,4 +1,4 @@
-"""Does any measure know the loss that training does not mend? Random quarters of eight networks (P2).
+"""A test of whether a measure predicts the loss that remains after training, with random quarters of calls (P2).
 
 The rules below were committed before the first training. ``book/data/uses/mend.py`` makes the runs.
 
@@ -76,10 +76,10 @@ __all__ = [
     "spearman_of", "sums_over",
 ]  # fmt: skip
 
-#: Random quarters of each network.
+#: The number of random quarters of each network.
 QUARTERS = 30
 FEWEST, CONTROL_RUNS = 20, 3
-#: By name, what is summed over the calls that go: the larger, the more loss is expected.
+#: The measures, by name, that are summed over the removed calls; a larger sum should mean a larger loss.
 PREDICTORS: dict[str, Measure] = {
     "1 − score": RIVALS["1 − score"],
     "1 − paired R²": RIVALS["1 − paired R²"],
@@ -87,14 +87,16 @@ PREDICTORS: dict[str, Measure] = {
     "early position": RIVALS["early position"],
 }
 FIRST, SECOND = "1 − score", "1 − paired R²"
-#: A mean correlation that would be of use.
+#: The least mean correlation that would be of use.
 LEAST_KNOWN = 0.2
-#: Of the quarters, with the network's place in :data:`MENDED`.
+#: The seed of the quarters, together with the network's place in :data:`MENDED`.
 SEED = 20261128
 
 
 def removable(calls: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Numbers of the calls that may go: not gates, which have no record, and not functions of the network itself.
+    """The numbers of the calls that may be removed, without gates and without functions of the network itself.
+
+    Gates have no record.
 
     ``calls`` are those of :func:`affscore_study.uses.costs.measure_costs`.
 
@@ -105,12 +107,12 @@ def removable(calls: Sequence[Mapping[str, Any]]) -> list[int]:
 
 
 def quarters_of(name: str, positions: Sequence[int]) -> list[list[int]]:
-    """Thirty different random quarters of some calls, each in order; the same for the same network of :data:`MENDED`.
+    """Thirty different random quarters of some calls, each in order, which are fixed for a network of :data:`MENDED`.
 
     Raises
     ------
     ValueError
-        If so few calls have no thirty different quarters.
+        If there are too few calls for thirty different quarters.
 
     >>> quarters_of("vgg11", range(10)) == quarters_of("vgg11", range(10))
     True
@@ -128,25 +130,25 @@ def quarters_of(name: str, positions: Sequence[int]) -> list[list[int]]:
 
 
 def sums_over(network: Mapping[str, Any], of: Measure, gone: Sequence[Sequence[int]]) -> list[float]:
-    """A predictor of removals: the sum of a measure over the calls that each takes out, by their numbers."""
+    """A predictor of each removal: the sum of a measure over the removed calls, which ``gone`` gives by number."""
     values = {call["position"]: of(call) for call in network["calls"]}
     return [math.fsum(values[at] for at in some) for some in gone]
 
 
 def spearman_of(x: Sequence[float], y: Sequence[float]) -> float:
-    """Spearman's, of (n,) and (n,); NaN where one does not vary."""
+    """Spearman's rank correlation of ``x`` and ``y``, both (n,); NaN if one is constant."""
     return float(stats.spearmanr(x, y).statistic) if np.ptp(x) > 0 and np.ptp(y) > 0 else math.nan
 
 
 def shared_quarters(runs: Mended) -> int:
-    """How many quarters all networks have, failed ones among them."""
+    """The number of quarters that all networks have; failed ones count."""
     return min((len(runs[name]["quarters"]) if name in runs else 0) for name in MENDED)
 
 
 def known_losses(runs: Mended, of: Measure, first: int) -> dict[str, float]:
-    """By network, the rank correlation of a predictor's sums with the loss, over the first quarters that ended.
+    """For each network, the rank correlation of a predictor's sums with the loss, over the first quarters that ended.
 
-    The control's accuracy is one number a network, which moves no rank, and is not looked at.
+    The control's accuracy is one number for each network and changes no rank, so it is not used.
     """
     found = {}
     for name in MENDED:
@@ -157,13 +159,13 @@ def known_losses(runs: Mended, of: Measure, first: int) -> dict[str, float]:
 
 
 def family_means(values: Mapping[str, float]) -> dict[str, float]:
-    """By family, the mean over its networks of a number by network."""
+    """For each family, the mean of ``values`` over its networks."""
     kinds = dict.fromkeys(MENDED.values())
     return {kind: fmean(values[name] for name in MENDED if MENDED[name] == kind) for kind in kinds}
 
 
 def over_six(values: Mapping[str, float]) -> Interval:
-    """The mean over families with Student's interval; its ends are NaN where a family has no value."""
+    """The mean over families with Student's interval, whose ends are NaN if a family has no value."""
     means = list(family_means(values).values())
     if not np.isfinite(means).all():
         return Interval(float(np.mean(means)), math.nan, math.nan)
@@ -171,7 +173,7 @@ def over_six(values: Mapping[str, float]) -> Interval:
 
 
 def mending_claims(runs: Mended) -> list[Claim]:
-    """The rows of both rules; the second is asked only where the first is held."""
+    """Tests of both rules; the second is tested only if the first is held."""
     first = shared_quarters(runs)
     if first < FEWEST:
         needs = f"{QUARTERS} quarters of each network; all have {first}"
@@ -199,5 +201,5 @@ def mending_verdict(runs: Mended) -> str:
 
 
 def ended_quarters(network: Mapping[str, Any], first: int = QUARTERS) -> list[Mapping[str, Any]]:
-    """A network's first quarters but those whose training failed."""
+    """A network's first quarters without those whose training failed."""
     return [run for run in network["quarters"][:first] if "failed" not in run]

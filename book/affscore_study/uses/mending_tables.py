@@ -1,4 +1,4 @@
-"""What stands beside the rules of :mod:`affscore_study.uses.mending`: power, overlap, and losses."""
+"""Tables that accompany the rules of :mod:`affscore_study.uses.mending`: power, overlap of predictors, and losses."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from affscore_study.uses.power import power_of_mean
 
 __all__ = ["loss_table", "mending_power", "other_readings", "overlap_table", "predictor_table"]
 
-#: Of a rank correlation over thirty, and between families.
+#: Standard deviations of a rank correlation: the sampling error with thirty quarters, and the assumed one of families.
 SAMPLING, BETWEEN = 1 / math.sqrt(QUARTERS - 1), 0.15
 
 
 def predictor_table(runs: Mended) -> Table:
-    """Rank correlation of each predictor with the loss, by network and over families.
+    """A table of the rank correlations of each predictor with the loss, by network and over families.
 
-    All but the first rule's number is exploratory. From the quarters that all networks have.
+    They are from the quarters that all networks have. All numbers except that of the first rule are exploratory.
 
-    Raises ValueError if these are too few to be judged.
+    Raises ValueError if there are too few quarters to be judged.
     """
     first = shared_quarters(runs)
     if first < FEWEST:
@@ -57,8 +57,11 @@ def predictor_table(runs: Mended) -> Table:
 
 
 def other_readings(runs: Mended) -> Table:
-    """The first rule's number read in other ways, after the result (exploratory): without a family, over networks
-    instead of families, and with the cross-entropy after training in place of the accuracy lost."""
+    """A table of variants of the first rule's number, which were chosen after the result and are exploratory.
+
+    They are without one family, over networks instead of families, and with the cross-entropy after training instead of
+    the lost accuracy.
+    """
     score = PREDICTORS["1 − score"]
     by_network = known_losses(runs, score, QUARTERS)
     means = family_means(by_network)
@@ -75,10 +78,11 @@ def other_readings(runs: Mended) -> Table:
 
 
 def loss_table(runs: Mended) -> Table:
-    """What was lost, by network, in points: before training and after it, beside the control.
+    """A table of the accuracy that each network lost against the control, in points, before and after training.
 
-    ``by order`` is the standard deviation of the control's accuracy over orders of the images: chance in one training.
-    ``SD`` is that of the loss over the quarters. Failed trainings are counted and left out.
+    ``by order`` is the standard deviation of the control's accuracy over orders of the images, which is the chance in
+    one training. ``SD`` is the standard deviation of the loss over the quarters. Failed trainings are counted and left
+    out.
 
     Raises ValueError if no network has two controls and two quarters.
     """
@@ -99,7 +103,10 @@ def loss_table(runs: Mended) -> Table:
 
 
 def overlap_table(measures: Mended) -> Table:
-    """Can the predictors be told apart? Rank correlation of each with the sum of 1 − score over the thirty quarters."""
+    """A table of the rank correlations of each predictor with the sum of 1 − score over the thirty quarters.
+
+    It shows whether the predictors can be distinguished.
+    """
     rows = []
     for name in MENDED:
         kept = removable(measures[name]["calls"])
@@ -112,7 +119,7 @@ def overlap_table(measures: Mended) -> Table:
 
 
 def mending_power(truths: Sequence[float] = (0.0, 0.2, 0.3, 0.4, 0.5)) -> Table:
-    """How often the first rule is held, by the true mean correlation; each family is taken to have one network."""
+    """A table of the power of the first rule, by the true mean correlation, if each family has one network."""
     families = len(set(MENDED.values()))
     spread = math.hypot(SAMPLING, BETWEEN)
     return Table.from_rows(

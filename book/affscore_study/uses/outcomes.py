@@ -1,4 +1,4 @@
-"""What a network that was trained towards a mean score is asked afterwards (experiment E4)."""
+"""The outcomes that are measured of a network after training towards a mean score (experiment E4)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ __all__ = ["NOISES", "STRAIGHTENED_FIRST", "calibration_error", "measured_mean",
 
 #: Standard deviations of the noise, in the range of the image's values.
 NOISES = (0.1, 0.2, 0.3)
-#: What is made affine first; the mean over the random ones is the outcome.
+#: The orders in which calls are made affine; the mean over the random ones is the outcome.
 STRAIGHTENED_FIRST = ("latest first", "random 0", "random 1", "random 2", "random 3", "random 4")
-#: The mean score is measured as it was penalised: on batches of 128 images, with one number a map.
+#: The size and the number of the batches. The mean score is measured as it was penalised, with each map averaged to one
+#: number.
 BATCH, BATCHES = 128, 4
 FITTED, JUDGED = 256, 1000
 
 
 def calibration_error(logits: Tensor, labels: Tensor, bins: int = 15) -> float:
-    """Expected calibration error: mean over samples of |accuracy - confidence| in their bin of confidence.
+    """The expected calibration error: the mean over samples of |accuracy - confidence| in their bin of confidence.
 
     Parameters
     ----------
     logits
-        float (n, classes).
+        Float tensor of shape (n, classes).
     labels
-        int64 (n,).
+        int64 tensor of shape (n,).
     bins
-        Of equal width, from 0 to 1.
+        The number of bins of equal width from 0 to 1.
 
     >>> calibration_error(torch.tensor([[99.0, 0.0], [0.0, 99.0]]), torch.tensor([0, 0]))
     0.5
@@ -50,7 +51,7 @@ def calibration_error(logits: Tensor, labels: Tensor, bins: int = 15) -> float:
 
 @torch.no_grad()
 def measured_mean(network: nn.Module, data: ImageData) -> float:
-    """Mean score of the calls on validation images, in evaluation mode, mean over batches of 128 images."""
+    """The mean score of the calls on validation images in evaluation mode, averaged over batches of 128 images."""
     images = data.standardise(data.validation.images[: BATCH * BATCHES]).split(BATCH)
     means = []
     with evaluating(network), watched_pairs(network) as pairs:
@@ -65,9 +66,9 @@ def outcomes_of(network: nn.Module, data: ImageData) -> dict[str, Any]:
 
     Returns
     -------
-    ``"accuracy"``; ``"cross_entropy"`` in nats; ``"calibration"``, the expected calibration error; ``"noise"``,
-    accuracies by standard deviation; ``"straightened"``, by order, the mean accuracy in percent on the way to half of
-    the calls made affine (:func:`affscore_book.uses.removal.area`).
+    ``"accuracy"``; ``"cross_entropy"`` in nats; ``"calibration"``, the expected calibration error; ``"noise"``, the
+    accuracies by the standard deviation of the noise; ``"straightened"``, by order, the mean accuracy in percent while
+    up to half of the calls are made affine (:func:`affscore_book.uses.removal.area`).
     """
 
     def answers(images: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The score as a penalty while a network is trained: it is differentiable, so gradient descent can move it."""
+"""The score as a penalty in training. It is differentiable, so gradient descent can change it (experiment E4)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "
 Pairs = list[tuple[Tensor, Tensor]]
 #: The penalty is added at every second step.
 EVERY = 2
-#: Which parameters feel it: all, or, for comparison, those alone that shift or bend.
+#: The parameters that receive the gradient of the penalty: all, or, for comparison, only shifts or only slopes.
 WAYS = ("all", "shifts", "slopes")
 
 
 @contextmanager
 def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
-    """Input and output of every ReLU and PReLU at the latest pass, in order of execution, with their gradients.
+    """The inputs and outputs of every ReLU and PReLU at the latest pass, in order of execution, with their gradients.
 
-    In-place activations overwrite their inputs, so they work out of place from here on.
+    In-place activations would overwrite their inputs, so they work out of place from here on.
     """
     pairs: Pairs = []
 
@@ -44,7 +44,7 @@ def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
 
 
 def mean_score(pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """Mean affinity score of some calls, a float64 number with a gradient; maps are averaged over their positions.
+    """The mean affinity score of some calls, a float64 scalar with a gradient; maps are averaged over their positions.
 
     >>> x = torch.randn(64, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
     >>> mean_score([(x, x.relu())]).requires_grad
@@ -58,9 +58,9 @@ def mean_score(pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
 
 
 def slopes_for_relus(network: nn.Module, slope: float = 0.0, *, learn: bool = True) -> nn.Module:
-    """Put a PReLU in place of every ReLU; returns the network. One of slope 0 is a ReLU until its slope moves.
+    """Replace every ReLU by a PReLU and return the network. With slope 0, a PReLU is a ReLU until its slope changes.
 
-    With ``learn=False`` the slopes stay as they are.
+    With ``learn=False``, the slopes are fixed.
 
     >>> [type(module).__name__ for module in slopes_for_relus(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))]
     ['Linear', 'PReLU']
@@ -78,19 +78,20 @@ class TargetPenalty:
     Parameters
     ----------
     network
-        Inside :func:`watched_pairs`; its calls are ReLUs or PReLUs.
+        The network inside :func:`watched_pairs`; its calls are ReLUs or PReLUs.
     pairs
-        What that yields.
+        The pairs that :func:`watched_pairs` yields.
     target
-        Of the mean score over the calls; None for no penalty.
+        The target of the mean score over the calls; None for no penalty.
     way
-        One of :data:`WAYS`. ``"all"``: every parameter feels the penalty. ``"shifts"``: biases and the shifts of norms
-        alone do. ``"slopes"``: the slopes of PReLUs alone do, and they do not feel the loss.
+        One of :data:`WAYS`. With ``"all"``, every parameter receives the gradient of the penalty. With ``"shifts"``,
+        only biases and the shifts of norms do. With ``"slopes"``, only the slopes of PReLUs do, and they do not receive
+        that of the loss.
 
     Raises
     ------
     ValueError
-        If ``way`` is unknown, or there is nothing that could feel the penalty.
+        If ``way`` is unknown, or the network has no such parameters.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class TargetPenalty:
             raise ValueError(f"way is {way!r}; the network has no {way}.")
 
     def backward(self, step: int, loss: Tensor) -> None:
-        """Fill the gradients at a step, counted from 1; ``loss`` comes from the latest pass."""
+        """Fill the gradients at a step, which is counted from 1; ``loss`` comes from the latest pass."""
         gradients: Sequence[Tensor | None] = []
         if self.target is not None and step % EVERY == 0:
             penalty = (self.strength * (mean_score(self.pairs) - self.target) ** 2).float()

@@ -1,4 +1,4 @@
-"""How often a rule on a mean would find what is there."""
+"""The power of rules on a mean: the frequency with which they find a true effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["power_of_mean", "power_of_pairs", "spread_of_interval"]
 
 
 def spread_of_interval(low: float, high: float, families: int) -> float:
-    """The standard deviation between families behind a Student's interval of their mean.
+    """The standard deviation between families that follows from Student's interval of their mean.
 
     >>> round(spread_of_interval(0.12, 0.60, 9), 2)
     0.31
@@ -18,9 +18,9 @@ def spread_of_interval(low: float, high: float, families: int) -> float:
 
 
 def power_of_mean(truth: float, spread: float, families: int, at_least: float) -> float:
-    """Share of 20,000 draws whose 95 % interval lies above 0 and whose mean is at least ``at_least``.
+    """The share of 20,000 draws whose 95 % interval lies above 0 and whose mean is at least ``at_least``.
 
-    Families are normal around ``truth`` with standard deviation ``spread``.
+    The values of families are normal with mean ``truth`` and standard deviation ``spread``.
 
     >>> power_of_mean(0.0, 1.0, 8, 0.0) < 0.035
     True
@@ -32,7 +32,7 @@ def power_of_mean(truth: float, spread: float, families: int, at_least: float) -
 
 
 def power_of_pairs(difference: float, spread: float, pairs: int, alpha: float) -> float:
-    """How often a two-sided t-test at level ``alpha`` finds a mean difference of normal pairs.
+    """The power of a two-sided paired t-test at level ``alpha`` for a mean ``difference`` of normal pairs.
 
     >>> round(power_of_pairs(0.0, 1.0, 8, 0.05), 6)
     0.05

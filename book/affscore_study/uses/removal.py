@@ -1,4 +1,4 @@
-"""Make a quarter of the calls affine, in one order and another (experiment E2)."""
+"""The removal of calls, which are made affine in different orders, and the leads between orders (experiment E2)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from affscore_book.uses.replacing import calls_of, fit_lines, run_replaced
 
 __all__ = ["RANDOM", "lead", "order_of", "remove", "same_calls"]
 
-#: Random orders.
+#: The number of random orders.
 RANDOM = 5
 ALL_ORDERS = (*REMOVAL_ORDERS, *(f"random {draw}" for draw in range(RANDOM)))
 
 
 def order_of(name: str, calls: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Places of the calls in :func:`affscore_study.uses.costs.measure_costs` in the order in which they go.
+    """The places of the calls of :func:`affscore_study.uses.costs.measure_costs` in the order of their removal.
 
-    ``name`` is one of :data:`REMOVAL_ORDERS`, or ``"random 3"`` for the third shuffle.
+    ``name`` is one of :data:`REMOVAL_ORDERS`, or for instance ``"random 3"`` for the shuffle with seed 3.
 
     >>> order_of("latest first", [{"position": 0}, {"position": 1}])
     [1, 0]
@@ -41,16 +41,18 @@ def remove(
     names: Sequence[str] = ALL_ORDERS,
     counts: Sequence[int] | None = None,
 ) -> dict[str, list[float]]:
-    """Accuracy with so many calls made affine, by the name of the order; lines are fitted one after another.
+    """The accuracies with increasing numbers of calls made affine, by the name of the order.
+
+    The lines of a removal are fitted one after another.
 
     Parameters
     ----------
     costs
         The calls of :func:`affscore_study.uses.costs.measure_costs`, of the same network.
     fitted, held_out, labels
-        As there.
+        As in :func:`affscore_study.uses.costs.measure_costs`.
     counts
-        How many calls go; those of :func:`removed_at` by default.
+        The numbers of removed calls, by default those of :func:`removed_at`.
     """
     calls = calls_of(network, fitted[:4])
     found: dict[str, list[float]] = {}
@@ -66,15 +68,15 @@ def remove(
 
 
 def lead(networks: Sequence[Mapping[str, Any]], families: Sequence[str], one: str, other: str) -> Interval:
-    """Mean lead of an order over another in :func:`area`, in points; families left out one at a time, each counts once.
+    """The mean lead of an order over another in :func:`area`, in points, with equal weights of the families.
 
-    ``"random"`` is the mean over its draws.
+    The interval leaves out one family at a time. ``"random"`` is the mean over its draws.
     """
     gaps, kinds = np.array([area_of(each, one) - area_of(each, other) for each in networks]), np.array(families)
     return leaving_out(lambda kept: float(mean_over_families(gaps[kept], kinds[kept])), len(gaps), families)
 
 
 def same_calls(network: Mapping[str, Any], one: str, other: str) -> bool:
-    """Whether two orders take out the very same calls at each of :data:`REMOVED_SHARES`; then their lead is 0."""
+    """Whether two orders take out the same calls at each of :data:`REMOVED_SHARES`, so that their lead is 0."""
     first, second = (order_of(name, network["calls"]) for name in (one, other))
     return all(set(first[:count]) == set(second[:count]) for count in removed_at(len(network["calls"])))

@@ -1,4 +1,4 @@
-"""The share of negative inputs of each call, and shifts that hold it where it is wanted (control of experiment P1)."""
+"""The share of negative inputs of each call, and shifts that keep it at a given value (control of experiment P1)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from affscore_study.uses.penalty import Pairs, watched_pairs
 
 __all__ = ["ShareHolder", "measured_shares", "shifts_before_calls"]
 
-#: Of the way from where a call's inputs are to where they should be, at each step.
+#: The fraction of the distance to its target by which a shift moves at each step.
 RATE = 0.2
-#: Entries of a call's input that its quantile is taken from.
+#: The number of entries of a call's input from which its quantile is computed.
 ENTRIES = 4096
 IMAGES, BATCH = 512, 128
 
 
 @torch.no_grad()
 def measured_shares(network: nn.Module, data: ImageData) -> list[float]:
-    """Share of negative entries among the inputs of each ReLU, on 512 validation images, in evaluation mode.
+    """The share of negative entries among the inputs of each ReLU, in the order of execution.
 
-    All channels and positions count alike; in the order of execution.
+    It is measured on 512 validation images in evaluation mode. All channels and positions have the same weight.
     """
     found: list[Tensor] = []
     batches = data.standardise(data.validation.images[:IMAGES]).split(BATCH)
@@ -46,12 +46,12 @@ def shifts_before_calls(network: nn.Module, images: Tensor) -> list[nn.Parameter
     network
         Its activations are ``nn.ReLU``.
     images
-        A few, as the network gets them.
+        A few images, as the network receives them.
 
     Raises
     ------
     ValueError
-        If a call has no shift of its own before it.
+        If a call has no own shift before it.
 
     >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> shifts_before_calls(network, torch.zeros(1, 2))[0] is network[0].bias
@@ -86,16 +86,16 @@ def shifts_before_calls(network: nn.Module, images: Tensor) -> list[nn.Parameter
 
 
 class ShareHolder:
-    """Moves each call's shift after a step towards the place where the wanted share of its inputs is negative.
+    """Moves each call's shift after a step towards the value at which the given share of its inputs is negative.
 
     Parameters
     ----------
     pairs
-        Of :func:`affscore_study.uses.penalty.watched_pairs` of the network that is trained.
+        The pairs of :func:`affscore_study.uses.penalty.watched_pairs` for the network that is trained.
     shifts
-        Of :func:`shifts_before_calls`.
+        The shifts of :func:`shifts_before_calls`.
     shares
-        One for each call, between 0 and 1.
+        A share for each call, between 0 and 1.
 
     Raises
     ------
@@ -118,8 +118,8 @@ class ShareHolder:
 
     @torch.no_grad()
     def after_step(self, step: int) -> None:
-        """Move the shifts; inputs are those of the latest pass. All channels of a call are moved alike."""
+        """Move the shifts, given the inputs of the latest pass. All channels of a call move by the same amount."""
         for (x, _), shift, share in zip(self.pairs, self.shifts, self.shares, strict=True):
             entries = x.flatten()
-            stride = max(1, len(entries) // ENTRIES) | 1  # odd, so that it meets every place of a map
+            stride = max(1, len(entries) // ENTRIES) | 1  # an odd stride reaches every place of a map
             shift.sub_(RATE * torch.quantile(entries[::stride], share))

@@ -1,4 +1,4 @@
-"""Does the score cause anything? Networks trained towards a mean score, and others that get there otherwise (E4).
+"""Tests of effects of the score, with networks trained towards a mean score in different ways (experiment E4).
 
 The rules below were committed before the first training. ``book/data/uses/targets.py`` makes the runs.
 
@@ -59,9 +59,9 @@ __all__ = [
     "slowdown", "target_claims",
 ]  # fmt: skip
 
-#: Of the decade: a plain stack of convolutions, and a residual network with norm.
+#: Two networks of the decade: a plain stack of convolutions, and a residual network with norm.
 AIMED = ("vgg11", "resnet18")
-#: Of the penalty, by the parameters that feel it (:data:`affscore_study.uses.penalty.WAYS`).
+#: The strength of the penalty, by the parameters that receive its gradient (:data:`affscore_study.uses.penalty.WAYS`).
 STRENGTH = {"all": 30.0, "shifts": 1000.0, "slopes": 30.0}
 #: The slope of the control.
 LEAK = 0.25
@@ -73,9 +73,9 @@ ALL_SEEDS = "the trainings of all five seeds"
 def paired_difference(
     runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]], one: Aim, other: Aim, outcome: str
 ) -> Interval | None:
-    """Mean over seeds of an outcome with one aim minus that with the other, and its interval at :data:`LEVEL`.
+    """The mean over seeds of an outcome with one aim minus that with the other, with its interval at :data:`LEVEL`.
 
-    None where a seed is missing or does not count. Raises KeyError for an unknown outcome.
+    It is None if a seed is missing or does not count. Raises KeyError for an unknown outcome.
     """
     pairs = [(runs.get(one, {}).get(seed), runs.get(other, {}).get(seed)) for seed in range(TARGET_SEEDS)]
     of = OUTCOMES[outcome]
@@ -84,7 +84,7 @@ def paired_difference(
 
 
 def target_claims(runs: Runs) -> list[Claim]:
-    """Both rules, a row a network, target and comparison."""
+    """Tests of both rules, with a row for each network, target and comparison."""
     found: dict[str, Interval | str] = {}
     for network in AIMED:
         of = runs.get(network, {})
@@ -101,7 +101,7 @@ def target_claims(runs: Runs) -> list[Claim]:
 
 
 def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
-    """The third rule."""
+    """The test of the third rule."""
     trained, fixed = Aim(COMPARED_TARGETS[-1], "slopes"), Aim(None, "leak")
     found = paired_difference(runs.get(network, {}), trained, fixed, "straightened in random order")
     (row,) = judged("uses", "leak", {"slopes": {network: found or ALL_SEEDS}})
@@ -109,7 +109,7 @@ def leak_claim(runs: Runs, network: str = AIMED[0]) -> Claim:
 
 
 def call_table(runs: Runs, network: str, folder: str | Path, rate: str = "1e-3") -> Table:
-    """Scores of the calls, mean over seeds, by target; and those of the decade's training at a gentler rate, one seed.
+    """A table of the scores of the calls by target, as means over seeds, and of the decade's training at another rate.
 
     ``folder`` is ``book/data/decade``.
     """
@@ -126,9 +126,10 @@ def call_table(runs: Runs, network: str, folder: str | Path, rate: str = "1e-3")
 
 
 def outcome_table(runs: Runs, network: str) -> Table:
-    """Means over seeds, a row an aim; ``near`` says how many of the trainings ended near their target.
+    """A table of the means over seeds of each outcome, with a row for each aim.
 
-    Seeds that lack a training with one of :data:`TARGETS`, or the one without, are left out: the rows have the same.
+    ``near`` is the number of trainings that ended near their target. All rows have the same seeds: those that lack a
+    training with one of :data:`TARGETS`, or the one without a penalty, are left out.
     """
     rows, of = [], runs[network]
     seeds = set.intersection(*(set(of.get(aim, {})) for aim in all_aims()[: 1 + len(TARGETS)]))
@@ -144,10 +145,11 @@ def outcome_table(runs: Runs, network: str) -> Table:
 
 
 def change_table(runs: Runs, network: str) -> Table:
-    """Each outcome at each target minus that without a penalty, and at the last minus that at the first target.
+    """A table of each outcome at each target minus that without a penalty, and at the last minus the first target.
 
-    The last columns have the slopes' trainings at the larger of :data:`COMPARED_TARGETS`, and the fixed slope, where
-    all seeds have them. With intervals; all but what :func:`target_claims` and :func:`leak_claim` judge is exploratory.
+    The last columns are for the trainings of slopes at the larger of :data:`COMPARED_TARGETS`, and for the fixed slope,
+    if all seeds have them. The differences have intervals. All numbers that :func:`target_claims` and
+    :func:`leak_claim` do not judge are exploratory.
     """
     none, aims = Aim(None, "all"), [Aim(target, "all") for target in TARGETS]
     columns = {f"{aim.target:g} − none": (aim, none) for aim in aims}
@@ -164,7 +166,7 @@ def change_table(runs: Runs, network: str) -> Table:
 
 
 def slowdown(runs: Mapping[Aim, Mapping[int, Mapping[str, Any]]]) -> float:
-    """Processor time of the trainings that all weights feel the penalty in, as a multiple of those without; medians."""
+    """The median processor time of the trainings with a penalty on all weights, as a multiple of that without one."""
 
     def seconds(aim: Aim) -> list[float]:
         found = [run for run in runs.get(aim, {}).values() if "failed" not in run]

@@ -1,4 +1,4 @@
-"""E5 again, with monitors that read single positions: was the score handicapped? (exploratory)
+"""Experiment E5 with monitors that read single positions, to see if averages handicapped the score (exploratory).
 
 E5 (:mod:`affscore_book.uses.alarm`) gave the score a handicap: it scored averages over positions, while the cost of a
 call was predicted by the score of single positions; paired R2, which predicts that cost as well, was no monitor; and
@@ -40,7 +40,7 @@ from affscore_study.uses.costs import tokens
 
 __all__ = ["POSITIONS", "TOKEN_MONITORS", "joined_alarms", "token_alarm_table", "token_lead_table", "token_readings"]
 
-#: Positions of a batch that the token score and R2 take as samples.
+#: The number of positions of a batch that the token score and R2 take as samples.
 POSITIONS = 512
 TOKEN_MONITORS = ("token score", "token R²", "raw means of calls")
 #: The differences that are reported.
@@ -48,22 +48,22 @@ TOKEN_LEADS = (("token score", "raw means of calls"), ("token R²", "raw means o
 
 
 def _explained(x: Tensor, y: Tensor) -> float:
-    """Share of the variance of (n, channels) that the lines explain, summed over channels; NaN where nothing varies."""
+    """The share of the variance of ``y`` (n, channels), summed over channels, that lines explain; NaN if constant."""
     spread = float(y.var(0, unbiased=False).mean())
     return 1 - float((channel_line(x, y, 1)(x) - y).square().mean()) / spread if spread > 0 else math.nan
 
 
 def token_readings(network: nn.Module, inputs: Tensor, calls: Sequence[Call]) -> dict[str, list[float]]:
-    """What the monitors of :data:`TOKEN_MONITORS` read of one batch.
+    """The readings of the monitors :data:`TOKEN_MONITORS` for one batch.
 
     Parameters
     ----------
     network
-        Runs in evaluation mode.
+        It runs in evaluation mode.
     inputs
-        (n, channels, H, W), as the network gets them.
+        Images of shape (n, channels, H, W), as the network receives them.
     calls
-        Of :func:`affscore_book.uses.replacing.calls_of`.
+        The calls of :func:`affscore_book.uses.replacing.calls_of`.
     """
     found: dict[str, list[float]] = {monitor: [] for monitor in TOKEN_MONITORS}
 
@@ -82,9 +82,9 @@ def token_readings(network: nn.Module, inputs: Tensor, calls: Sequence[Call]) ->
 def joined_alarms(
     alarms: Mapping[str, Mapping[str, Any]], again: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """The distances of E5 with those of the other monitors beside them, of the networks that have both.
+    """The distances of E5 joined with those of the other monitors, for the networks that have both.
 
-    Raises ValueError if a network has other faults, in another order, in one than in the other.
+    Raises ValueError if the faults of a network, or their order, differ between the two.
     """
     found: dict[str, dict[str, Any]] = {}
     for name, new in again.items():
@@ -97,9 +97,9 @@ def joined_alarms(
 
 
 def token_alarm_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Sensitivity in percent by monitor, a column a network, with means; last, the pairs ranked rightly.
+    """A table of the sensitivity in percent by monitor, with a column for each network and one for the mean.
 
-    ``joined`` is that of :func:`joined_alarms`.
+    The last column is the share of pairs that are ranked rightly. ``joined`` comes from :func:`joined_alarms`.
     """
     rows = []
     for monitor in ("score", "token score", "token R²", "means of calls", "raw means of calls"):
@@ -112,7 +112,7 @@ def token_alarm_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def token_lead_table(joined: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Differences of :data:`TOKEN_LEADS` in sensitivity, with Student's interval over networks (three or more)."""
+    """A table of the differences :data:`TOKEN_LEADS` in sensitivity, with Student's interval over the networks."""
     rows = []
     for one, other in TOKEN_LEADS:
         gaps = [sensitivity(each, one) - sensitivity(each, other) for each in joined.values()]

@@ -1,1 +1,1 @@
-"""Many networks of three libraries: are their activation calls all seen, and are their outputs left alone?"""
+"""The verification of affscore on many networks of three libraries: it sees every call and changes no output."""

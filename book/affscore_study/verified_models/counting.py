@@ -1,9 +1,9 @@
 """An independent count of activation calls, which shares no code with :mod:`affscore`.
 
-PyTorch's profiler records every operator that runs, also those inside fused kernels, in a tree of who called whom.
-Activation functions in it count by their names, the outermost of each nest alone: ``relu6`` calls ``hardtanh``, which
-calls ``clamp``. Activations that a library spells out in arithmetic are recognised by the class of their module, which
-is entered into the same tree.
+PyTorch's profiler records every operator that runs, also those inside fused kernels, in a tree of callers. Activation
+functions in this tree count by their names. Only the outermost function of a nest counts, because ``relu6``, for
+instance, calls ``hardtanh``, which calls ``clamp``. Activations that a library writes out in arithmetic are recognised
+by the class of their module, which is entered into the same tree.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["SPELLED_OUT", "count_activations"]
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler reports its own start and stop otherwise
 
-# mkldnn_rnn_layer: one layer of an LSTM or GRU in one direction, with its sigmoids and tanhs inside.
+# mkldnn_rnn_layer is one layer of an LSTM or GRU in one direction, including its sigmoids and tanhs.
 OPERATORS = """
     relu relu6 hardtanh leaky_relu rrelu prelu threshold elu selu celu gelu silu mish hardswish softplus log_sigmoid
     tanh hardshrink softshrink sigmoid hardsigmoid mkldnn_rnn_layer
 """
-#: Classes of modules that write an activation in arithmetic, and its name.
+#: The names of the activations that classes of modules write out in arithmetic.
 SPELLED_OUT = {
     "NewGELUActivation": "gelu", "FastGELUActivation": "gelu", "AccurateGELUActivation": "gelu", "BloomGelu": "gelu",
     "QuickGELUActivation": "quick_gelu", "QuickGELU": "quick_gelu", "ReLUSquaredActivation": "relu_squared",
@@ -36,7 +36,7 @@ SPELLED_OUT = {
 
 
 def count_activations(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> list[str]:
-    """Names of the activation calls of one forward pass, in the order in which they ran.
+    """The names of the activation calls of one forward pass, in the order in which they ran.
 
     >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU6(), nn.Linear(4, 4), nn.GELU())
     >>> count_activations(model, torch.randn(3, 4))
@@ -50,7 +50,7 @@ def count_activations(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> l
 
 @contextmanager
 def _marked(model: nn.Module) -> Iterator[None]:
-    """Modules that spell an activation out appear in the profile by the names of their classes."""
+    """A context in which modules that write out an activation appear in the profile by the names of their classes."""
     running: list[Any] = []
 
     def enter(module: nn.Module, _: Any) -> None:
@@ -69,7 +69,7 @@ def _marked(model: nn.Module) -> Iterator[None]:
 
 
 def _name(event: Any) -> str:
-    """Of the activation that an event is, or "" for any other."""
+    """The name of the activation that an event records, or "" for any other event."""
     operator = event.name.removeprefix("aten::").removesuffix("_")
     if not event.name.startswith("aten::") or operator not in OPERATORS.split():
         return SPELLED_OUT.get(event.name, "")

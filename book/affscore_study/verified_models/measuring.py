@@ -1,4 +1,4 @@
-"""What is verified of a network: every activation call is accounted for, and the output stays as it is."""
+"""The checks on one network: the signature accounts for every activation call, and the output is unchanged."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
     inputs
         A batch of at least two samples: a tensor, or tensors by the names of arguments.
     rounds
-        How often the bare forward pass and a signature are timed, in turn.
+        The number of times that the bare forward pass and a signature are timed, in turn.
 
     Returns
     -------
     dict of plain values
-        ``parameters``; ``counted``, the calls that the independent counter saw, by function; ``scored``, those that
-        the signature scores, by function; ``arithmetic``, where there is some, calls of functions that the counter
-        cannot know, such as ``exp``; ``gates``, how many of these are gates; ``excluded``, those it does not
-        score, as [function, reason, calls]; ``constant``, where there are some, those among the scored whose score is
-        NaN because their input or their output does not vary, by function; ``identical``, whether the output is the
-        same bit for bit while the network is watched; ``time``, processor time of a signature over that of the bare
-        pass, the median over the rounds (None without).
+        ``parameters``, their number; ``counted``, the calls that the independent counter saw, by function; ``scored``,
+        the calls that the signature scores, by function; ``arithmetic``, if there are any, the calls of functions that
+        the counter cannot know, such as ``exp``; ``gates``, the number of gates among the scored calls; ``excluded``,
+        the calls that it does not score, as [function, reason, calls]; ``constant``, if there are any, the scored calls
+        whose score is NaN because their input or output does not vary, by function; ``identical``, whether the output
+        has the same bits while the network is watched; ``time``, the processor time of a signature divided by that of
+        the bare pass, as the median over the rounds (None without rounds).
 
     Raises
     ------
     ValueError
-        If the output holds NaN or infinite values, or is the same for all samples: nothing would be verified.
+        If the output holds NaN or infinite values, or is the same for all samples, so that nothing would be verified.
     SignatureError
-        If there is no signature.
+        If the network has no signature.
 
     >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Sigmoid()).eval()
     >>> found = verify(model, torch.randn(5, 4))
@@ -69,9 +69,9 @@ def verify(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int = 0
         with trace(model, samples):
             watched = list(_tensors(output_of(model, inputs)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AffscoreWarning)  # the row says it
+        warnings.simplefilter("ignore", AffscoreWarning)  # the row has the same facts
         result = signature(model, [inputs])
-    # The reason without the shape of that call.
+    # Calls with the same reason are counted together, so the reason must not contain the shape of a call.
     reasons = Counter((item.function, re.sub(r" of shape \([^)]*\)", "", item.reason)) for item in result.excluded)
     arithmetic = Counter(call.function for call in result.calls if not _known(call.function))
     constant = Counter(call.function for call, none in zip(result.calls, result.dead[0], strict=True) if none)
@@ -93,12 +93,12 @@ _NAMES = {entry.name for entry in ACTIVATIONS.values()} | {name for name, _ in K
 
 
 def _known(function: str) -> bool:
-    """Whether a call is that of an activation function, or of arithmetic that has one in it."""
+    """Whether a call is that of an activation function, or of arithmetic that contains one."""
     return not _NAMES.isdisjoint(re.findall(r"\w+", function))
 
 
 def _tensors(output: Any) -> Iterator[Tensor]:
-    """Those in an output: a tensor, or an object, a mapping or a sequence that holds some."""
+    """The tensors in an output, which is a tensor or an object, a mapping or a sequence that holds some."""
     if isinstance(output, Tensor):
         yield output
     elif isinstance(output, Mapping | list | tuple):
@@ -116,7 +116,7 @@ def _time(model: nn.Module, inputs: Tensor | dict[str, Tensor], rounds: int) -> 
 
 
 def _seconds(function: Callable[[], object]) -> float:
-    """Processor time, which other work on the machine changes least."""
+    """The processor time of a call in seconds, which other work on the machine changes least."""
     start = time.process_time()
     function()
     return time.process_time() - start

@@ -1,7 +1,8 @@
-"""Networks of torchvision, timm and Hugging Face, random but alive, each with a small batch for it.
+"""Networks of torchvision, timm and Hugging Face with random weights, each with a small batch for it.
 
-Weights have the usual spread and batch norms saw a batch; nothing is downloaded. Images are as small as the
-architecture allows. Networks of torchvision and timm are as wide and deep as they are, those of Hugging Face small.
+Weights have the usual spread, and batch norms have the statistics of a batch, so that outputs vary. Nothing is
+downloaded. Images are as small as the architecture allows. Networks of torchvision and timm have their original width
+and depth; those of Hugging Face are small.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from affscore_book.kit.batch_norm import set_batch_norm
 
 __all__ = ["BATCH", "fill", "network_and_batch", "network_names", "output_of"]
 
-#: Samples in a batch: a length that no axis of these networks has which could be taken for the batch.
+#: The number of samples in a batch. No axis of these networks that could be taken for the batch has this length.
 BATCH = 6
 
-# Pixels of a side where 32 do not do, by the beginning of the name.
+# The number of pixels of a side if 32 are too few or do not fit, by the beginning of the name.
 TORCHVISION = {"alexnet": 64, "inception": 75, "maxvit": 224, "vit_b_32": 64, "vit_l_32": 64, "vit_h_14": 28}
 
-# The smallest network of every file of timm.models, and of each family in those that hold several.
+# The smallest network of every file of timm.models, and of each family in files that hold several.
 ANY_SIZE = """
     caformer_s18 convformer_s18 convmixer_768_32 convnext_atto convnext_zepto_rms convnextv2_atto cpubone_nano
     crossvit_tiny_240 cs3darknet_focus_s cspnext_tiny cspresnet50 darknet17 davit_tiny densenet121
@@ -39,7 +40,7 @@ ANY_SIZE = """
     tf_efficientnet_lite0 tiny_vit_5m_224 tinynet_e tresnet_m twins_pcpvt_small twins_svt_small vgg11 xception41
     xcit_nano_12_p16_224
 """
-# Built for one size of images, which is an argument.
+# Networks that are built for one size of images, which is an argument.
 ONE_SIZE = """
     beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coat_lite_tiny coat_tiny coatnet_pico_rw_224 convit_tiny
     deit3_small_patch16_224 deit_tiny_distilled_patch16_224 deit_tiny_patch16_224 eca_botnext26ts_256
@@ -72,7 +73,7 @@ TWO_STACKS = MARKS | {
     "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "decoder_start_token_id": 2,
 }  # fmt: skip
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4} | MARKS
-# Class of the network, and what its configuration says.
+# The class of each network, and the values in its configuration.
 HUGGING_FACE: dict[str, tuple[str, dict[str, Any]]] = {
     "ALBERT": ("AlbertModel", NARROW),
     "BART": ("BartModel", TWO_STACKS),
@@ -138,7 +139,7 @@ HUGGING_FACE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def network_names() -> list[str]:
-    """All networks, as ``library/name``."""
+    """The names of all networks, as ``library/name``."""
     from torchvision import models
 
     libraries = {"torchvision": models.list_models(module=models), "timm": TIMM, "transformers": HUGGING_FACE}
@@ -146,17 +147,17 @@ def network_names() -> list[str]:
 
 
 def network_and_batch(name: str) -> tuple[nn.Module, Any]:
-    """A network of :func:`network_names`, in evaluation mode on the CPU, and a batch: a tensor or arguments by name."""
+    """A network of :func:`network_names` in evaluation mode on the CPU, and a batch: a tensor or arguments by name."""
     library, _, short = name.partition("/")
     model, size = {"torchvision": _torchvision, "timm": _timm, "transformers": _hugging_face}[library](short)
     inputs = _named_inputs if library == "transformers" else _images
     first, second = (inputs(model, size, seed) for seed in (0, 1))
-    # Deep random networks fade out or explode without the statistics of a batch.
+    # Without the statistics of a batch, the outputs of deep random networks vanish or explode.
     return set_batch_norm(fill(model), [first], lambda part: output_of(model, part)), second
 
 
 def output_of(model: nn.Module, inputs: Any) -> Any:
-    """The output for a tensor or for arguments by name."""
+    """The output of a network for a tensor or for arguments by name."""
     return model(inputs) if isinstance(inputs, Tensor) else model(**inputs)
 
 
@@ -190,7 +191,7 @@ def _images(model: nn.Module, size: int, seed: int) -> Tensor:
 
 
 def _named_inputs(model: Any, size: int, seed: int) -> dict[str, Tensor]:
-    """Images, sound, its spectrum, or sentences of seven words of which the first is padded."""
+    """Arguments by name: images, sound, its spectrum, or sentences of seven words, the first of which is padded."""
     shapes = {"pixel_values": (BATCH, 3, size, size), "input_values": (BATCH, 2000), "input_features": (BATCH, 8, 32)}
     kind = model.main_input_name
     words = torch.randint(3, 50, (BATCH, 7), generator=torch.Generator().manual_seed(seed))
@@ -207,7 +208,10 @@ def _normal(shape: tuple[int, ...], seed: int) -> Tensor:
 
 @torch.no_grad()
 def fill(model: nn.Module) -> nn.Module:
-    """Every parameter random, also the heads and scales that a library sets to zero: outputs must not be constant."""
+    """Fill every parameter with random numbers and return the network.
+
+    The heads and scales that a library sets to zero are filled as well, because outputs must not be constant.
+    """
     normal = _normal((1_000_003,), 0)
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -217,6 +221,6 @@ def fill(model: nn.Module) -> nn.Module:
                 piece.copy_(normal[: len(piece)])
             normal = normal.roll(4099)
             parameter.mul_((2 * len(parameter) / parameter.numel()) ** 0.5 if matrix else 0.1)
-            if not matrix and name == "weight":  # of a normalisation
+            if not matrix and name == "weight":  # the weight of a normalisation
                 parameter.add_(1)
     return model

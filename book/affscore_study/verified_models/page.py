@@ -1,4 +1,4 @@
-"""The page on verified models, rendered from what ``book/data/verified_models/make.py`` stored."""
+"""The page on verified models, rendered from the results that ``book/data/verified_models/make.py`` stored."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def _counts(row: Row) -> tuple[int, int, int]:
-    """How many calls ran, are scored, and are excluded."""
+    """The numbers of calls that ran, are scored, and are excluded."""
     return sum(row["counted"].values()), sum(row["scored"].values()), sum(calls for *_, calls in row["excluded"])
 
 
@@ -121,7 +121,7 @@ def agrees(row: Row) -> bool:
 
 
 def _found(row: Row) -> Counter[str]:
-    """How many calls of each function the signature has, scored or excluded."""
+    """The number of calls of each function in the signature, scored or excluded."""
     found: Counter[str] = Counter(row["scored"])
     for function, _, calls in row["excluded"]:
         found[function] += calls
@@ -188,7 +188,7 @@ def _excluded(rows: dict[str, Row]) -> str:
 
 
 def _renamed(rows: dict[str, Row]) -> str:
-    """Networks whose counts agree, but not function by function."""
+    """The networks whose counts agree in total, but not for each function, as Markdown."""
     text = ""
     for name, row in rows.items():
         ran: Counter[str] = Counter(row["counted"])

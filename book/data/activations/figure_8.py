@@ -1,14 +1,15 @@
-"""The sweep of the paper's Figure 8: writes figure_8.json beside this file.
+"""Compute the sweep of the paper's Figure 8 and write figure_8.json beside this file.
 
     python book/data/activations/figure_8.py
 
 1080 scores of 1000 points in 300 dimensions take about ten minutes on one core. The file is written after every
-activation and mean; a run that was stopped goes on where it ended, if its settings are the same.
+activation and mean, and a run that was stopped resumes where it ended if its settings are the same.
 
-Settings. From the paper's Appendix B: nine activations, 20 means equally spaced in [-20, 20], Gaussian samples, several
-standard deviations, a box for each mean over the standard deviations. Unverified, because the text that we have lost
-its formulas: n = 1000 points in d = 300 dimensions, and the list of standard deviations. Ours: the seed, and inputs
-drawn afresh for each mean and standard deviation but the same for all activations.
+Some settings are from the paper's Appendix B: nine activations, 20 means equally spaced in [-20, 20], Gaussian samples,
+several standard deviations, and a box for each mean over the standard deviations. Others are unverified, because the
+formulas are missing in our copy of the text: n = 1000 points in d = 300 dimensions, and the list of standard
+deviations. The seed is ours, and so are inputs that are drawn anew for each mean and standard deviation but are the
+same for all activations.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main() -> None:
     result = open_results(FILE, SETTINGS, scores={})
     sizes = {key: SETTINGS[key] for key in ("n", "d", "seed")}
     for name in FIGURE_8:
-        # One row for each mean, one column for each standard deviation; null where the score is undefined.
+        # There is a row for each mean and a column for each standard deviation, and null if the score is undefined.
         rows = result["scores"].setdefault(name, [])
         for mean in SETTINGS["means"][len(rows) :]:
             start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Draw rows of the ledger for a referee to recompute, by a seed that is committed before the draw.
+"""Draw rows of the ledger for a referee to recompute, with a seed that is committed before the draw.
 
     python book/data/claims/draw.py             # twenty rows by SEED
     python book/data/claims/draw.py --seed 7    # others
@@ -24,7 +24,7 @@ COLUMNS = ("chapter", "what", "source", "ours")
 
 
 def drawn(rows: list[dict], seed: int, count: int = ROWS) -> list[dict]:
-    """``count`` different rows that have a number, by a seed."""
+    """``count`` different rows that have a number, drawn with a seed."""
     measured = sorted(
         (row for row in rows if row["ours"] not in ("", "-")), key=lambda row: tuple(row[name] for name in COLUMNS)
     )

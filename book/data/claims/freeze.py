@@ -1,4 +1,4 @@
-"""Write every row of the ledger to rows.tsv, or show what changed since: a move of code should change no row.
+"""Write every row of the ledger to rows.tsv, or show the changes since then, because a move of code should change none.
 
     python book/data/claims/freeze.py            # write the rows as they are now
     python book/data/claims/freeze.py --check    # list the rows that differ from rows.tsv; exit status 1 if any does
@@ -24,7 +24,7 @@ COLUMNS = ("source", "what", "theirs", "ours", "holds if", "verdict", "kind", "b
 
 
 def frozen(rows: list[dict]) -> str:
-    """The rows as a table, sorted, with a line for the names of the columns."""
+    """The text of the rows as a sorted table, with a line for the names of the columns."""
     text = io.StringIO()
     writer = csv.writer(text, dialect="excel-tab", lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -33,7 +33,7 @@ def frozen(rows: list[dict]) -> str:
 
 
 def changes(before: str, now: str) -> list[str]:
-    """The lines that went, behind "-", and those that came, behind "+"."""
+    """The removed lines after "-", and the added lines after "+"."""
     old, new = (Counter(text.splitlines()) for text in (before, now))
     return sorted([f"- {line}" for line in (old - new).elements()] + [f"+ {line}" for line in (new - old).elements()],
                   key=lambda line: (line[2:], line[0]))  # fmt: skip

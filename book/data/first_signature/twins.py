@@ -1,11 +1,11 @@
-"""The linear twins of the 33 activation calls of EfficientNet-Lite0: writes twins.json beside this file.
+"""Measure the linear twins of the 33 activation calls of EfficientNet-Lite0 and write twins.json beside this file.
 
     python book/data/first_signature/twins.py
 
-Three draws of 256 crops of the photographs; seed 1 is the chapter's. For each call the score, the score of its linear
-twin, the score without shrinkage, the paired score, the share of crops that are their own best partner, and the score
-with the outputs of the next draw's crops: about three minutes on one core. A run that was stopped goes on where it
-ended.
+There are three draws of 256 crops of the photographs, of which seed 1 is the chapter's. The file has for each call the
+score, the score of its linear twin, the score without shrinkage, the paired score, the share of crops that are their
+own best partner, and the score with the outputs of the next draw's crops. The script takes about three minutes on one
+core. A run that was stopped resumes where it ended.
 """
 
 from __future__ import annotations

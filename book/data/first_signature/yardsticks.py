@@ -1,9 +1,9 @@
-"""The zigzag of EfficientNet-Lite0 by three yardsticks: writes yardsticks.json beside this file.
+"""Measure the zigzag of EfficientNet-Lite0 by three measures and write yardsticks.json beside this file.
 
     python book/data/first_signature/yardsticks.py
 
-The blocks with a skip connection of the trained network, on the 256 crops of the chapter (seed 1): about two minutes
-on one core.
+The file is for the blocks with a skip connection of the trained network, on the chapter's 256 crops (seed 1). The
+script takes about two minutes on one core.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def main() -> None:
     result = open_results(FILE, SETTINGS)
     net = load_model(SETTINGS["network"])
     (crops,) = load_dataset("photographs", preprocess=net.preprocess, batch_size=256, seed=1)
-    # In float64: where a block has more channels than inputs, rounding would count as directions of the inputs.
+    # float64, because rounding would count as directions of the inputs if a block has more channels than inputs
     model, crops = net.model.double(), crops.double()
     pairs = pairs_of(model)
-    found = measure_yardsticks(model, pairs, crops.split(32))  # all pairs: the control's draws are the table's
+    found = measure_yardsticks(model, pairs, crops.split(32))  # of all pairs, so that the control's draws agree
     skips = [skip for _, skip, _, _ in pairs]
     result["blocks"] = {
         name: [row for row, skip in zip(rows, skips, strict=True) if skip] for name, rows in found.items()

@@ -1,9 +1,10 @@
-"""The two calls of every block of the EfficientNet-Lites: writes zigzag.json beside this file.
+"""Measure the two calls of every block of the EfficientNet-Lites and write zigzag.json beside this file.
 
     python book/data/first_signature/zigzag.py
 
-Three trained networks, and the smallest one with random weights and batch norm set, on 256 crops of the photographs
-each (seed 1, those of the chapter): about ten minutes on one core. A run that was stopped goes on where it ended.
+The networks are three trained ones, and the smallest one with random weights and batch norm set, each on 256 crops of
+the photographs (seed 1, those of the chapter). The script takes about ten minutes on one core. A run that was stopped
+resumes where it ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from affscore_study.kit.run_files import open_results, store_results
 
 FILE = Path(__file__).with_suffix(".json")
 SETTINGS = {"data": "photographs", "crops": 256, "crop_seed": 1, "seed": 0}
-NETWORKS = {  # trained, but for the last, which has random weights and batch norm set
+NETWORKS = {  # all are trained except the last, which has random weights and batch norm set
     "Lite 0": ("efficientnet_lite0", None),
     "Lite 1": ("efficientnet_lite1", None),
     "Lite 2": ("efficientnet_lite2", None),

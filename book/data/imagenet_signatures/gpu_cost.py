@@ -1,10 +1,10 @@
-"""Time one batch of the full run on a GPU, a network at a time: random weights, noise in place of pictures.
+"""Time one batch of the full run on a GPU for each network, with random weights, and noise in place of pictures.
 
     python book/data/imagenet_signatures/gpu_cost.py            # every network that is missing in gpu/cost.json
 
-Of each network the seconds of the forward pass alone and of the whole signature, as a full run takes it: 512 images, 32
-at a time, with all companion measures by the pool ``spatial``; by ``trailing`` too, without them, where that averages
-over other axes. The clock starts after a first pass, with the weights on the GPU and the images beside it.
+The file has for each network the seconds of the forward pass alone and of the whole signature, as in a full run: 512
+images, 32 at a time, with all companion measures by the pool ``spatial``, and without them by ``trailing`` if that
+averages over other axes. The clock starts after a first pass, with the weights on the GPU and the images in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MICRO = 32
 
 
 def seconds_of(network: nn.Module, images: torch.Tensor, device: torch.device) -> dict[str, Any]:
-    """Wall-clock seconds of one network."""
+    """The wall-clock seconds of one network."""
     network = network.to(device).eval()
     with torch.no_grad(), tf32(False):
         network(images[:MICRO].to(device)).cpu()

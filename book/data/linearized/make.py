@@ -1,12 +1,13 @@
-"""Train the networks of the chapter on linearised networks: writes linearized/*.json and *.safetensors.
+"""Train the networks of the chapter on linearised networks and write linearized/*.json and *.safetensors.
 
     OMP_NUM_THREADS=1 python book/data/linearized/make.py --network plain  # also residual, mlp, between, trunks
     python book/data/linearized/make.py --smoke --out FOLDER   # seconds: one tiny run of each kind
 
-A run is stored as soon as it is finished; a script that was stopped goes on with the next one. A run's seed is that of
-its initial weights and of its training. Those of ``between`` are late runs of ``mlp`` at two more strengths, which end
-where its own leave a gap, and those of ``trunks`` late ones of perceptrons of other widths and depths, and one of each
-without a prior; of both little but channels and accuracy is stored. Fashion-MNIST: Zalando SE, MIT licence.
+A run is stored as soon as it is finished, and a script that was stopped resumes with the next one. A run's seed is that
+of its initial weights and of its training. The runs of ``between`` are late runs of ``mlp`` at two more strengths,
+which end in a gap between its own. The runs of ``trunks`` are late runs of perceptrons of other widths and depths, and
+one of each without a prior. Of both, little more than channels and accuracy is stored. Fashion-MNIST: Zalando SE, MIT
+licence.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ STRENGTHS = {
     "plain": CONVOLUTIONAL, "residual": CONVOLUTIONAL, "mlp": PERCEPTRON, "between": (0.003, 0.004),
     "trunks": PERCEPTRON[1:4],
 }  # fmt: skip
-#: Width and depth of other perceptrons than ``mlp``, which has 64 and 6.
+#: The widths and depths of the perceptrons other than ``mlp``, which has width 64 and depth 6.
 TRUNKS = ((32, 6), (128, 6), (64, 3), (64, 12))
 
 
 def build(name: str, seed: int, smoke: bool, width: int = 64, depth: int = 6) -> nn.Module:
-    """A network with a ChannelPReLU after every layer, its weights drawn from the seed."""
+    """A network with a ChannelPReLU after every layer, whose weights are drawn from the seed."""
     torch.manual_seed(seed)
     if name in ("mlp", "between", "trunks"):
         network: nn.Module = mlp(width // 4 if smoke else width, depth)
@@ -65,7 +66,7 @@ def keep_only(network: nn.Module, kept: int) -> None:
 
 
 def jobs(name: str) -> list[dict[str, Any]]:
-    """Settings of every run, the most wanted first."""
+    """The settings of every run, the most important first."""
     if name == "trunks":
         late = {"task": "base", "start": "late"}
         wide = itertools.product(range(5), TRUNKS, STRENGTHS[name])
@@ -75,7 +76,8 @@ def jobs(name: str) -> list[dict[str, Any]]:
     if name == "between":
         late = {"task": "base", "start": "late"}
         return [{**late, "strength": s, "seed": seed} for seed, s in itertools.product(range(8), STRENGTHS[name])]
-    # The perceptron is cheap, and an interval from three seeds is wide. A baseline keeps so many of the activations.
+    # The perceptron is cheap, and an interval from three seeds is wide. ``kept`` has the numbers of activations that
+    # the baselines keep.
     seeds, tasks, kept = (8, TASKS, (6, 4, 3, 2, 1, 0)) if name == "mlp" else (3, TASKS[:1], (13, 7, 4, 2, 1, 0))
     wanted: list[dict[str, Any]] = []
     for seed, task in itertools.product(range(seeds), tasks):
@@ -87,7 +89,7 @@ def jobs(name: str) -> list[dict[str, Any]]:
 
 
 def run(name: str, job: dict[str, Any], data: ImageData, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Train one network; its weights are stored for the first seed of a late run."""
+    """Train one network and return its record; its weights are stored for the first seed of a late run."""
     start = time.perf_counter()
     size = {key: job[key] for key in ("width", "depth") if key in job}
     network = build(name, job["seed"], arguments.smoke, **size)

@@ -1,11 +1,11 @@
-"""Train the small networks of the chapters on symmetries and stitching: writes networks/*.safetensors beside this file.
+"""Train the small networks of the chapters on symmetries and stitching; write networks/*.safetensors beside this file.
 
     OMP_NUM_THREADS=1 python book/data/networks/make.py              # everything that is not there yet
     python book/data/networks/make.py --device cuda --myrtle-width 32 --resnet-width 16 --epochs 20
     python book/data/networks/make.py --smoke --out FOLDER           # seconds: one tiny network of each kind
 
-Weights are stored as float16; ``accuracy`` in a file's header is the test accuracy *after* loading them again. A run
-that was stopped goes on after the last finished epoch and ends with the same weights. Each network's seed is that of
+Weights are stored as float16; ``accuracy`` in a file's header is the test accuracy *after* they are loaded again. A run
+that was stopped resumes after the last finished epoch and ends with the same weights. A network's seed is the seed of
 its initialisation and of its training. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 LICENCES = {"fashion-mnist": "MIT (Zalando SE)", "cifar10": "no licence given (Krizhevsky 2009)"}
 SLOPES = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9, 1.0)  # Table 3 of the paper
 
-#: name: (architecture, its options, seeds). The first kinds are needed first.
+#: The kinds by name: the architecture, its options, and the seeds. The first kinds are needed first.
 KINDS: dict[str, tuple[str, dict[str, object], range]] = {
     "myrtle": ("myrtle", {}, range(4)),
     "resnet20": ("resnet20", {}, range(4)),
@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[str, dict[str, object], range]] = {
 
 
 def train(kind: str, seed: int, data: ImageData, arguments: argparse.Namespace) -> None:
-    """Train one network and store it, unless that was done."""
+    """Train one network and store it, unless it is stored already."""
     path = arguments.out / f"{kind}_{seed}.safetensors"
     if path.exists():
         return
@@ -53,7 +53,7 @@ def train(kind: str, seed: int, data: ImageData, arguments: argparse.Namespace) 
     if arguments.device == "cpu":
         network.to(memory_format=torch.channels_last)
     start = time.perf_counter()
-    # Batch norm bears a higher learning rate than a network without.
+    # A network with batch norm can be trained with a higher learning rate than one without.
     rate = 0.01 if own.get("norm", True) else 0.002
     history = fit(
         network, data, epochs=arguments.epochs, seed=seed, learning_rate=rate,

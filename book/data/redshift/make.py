@@ -1,4 +1,4 @@
-"""The stored results of the chapter on neural redshift: writes study.json beside this file.
+"""Compute the stored results of the chapter on neural redshift and write study.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/redshift/make.py
 
@@ -6,8 +6,8 @@
     draws. Scores here are computed on a grid of 16 x 16 inputs, a sixteenth of the work of the paper's 32 x 32.
 *   ``draws``: the eight panels of the paper's Figure 4 for 200 paired draws, on the paper's grid.
 
-The assignment problems of 1024 points take most of the time: about half an hour on one core. The file is written after
-every step; a run that was stopped goes on where it ended, if its settings are the same.
+The assignment problems of 1024 points take most of the time, about half an hour on one core. The file is written after
+every step, and a run that was stopped resumes where it ended if its settings are the same.
 """
 
 from __future__ import annotations
@@ -44,19 +44,22 @@ SETTINGS = {
 
 
 def number(value: float) -> float | None:
-    """Rounded for the file, where JSON has no NaN."""
+    """The number rounded to 8 decimals, or None for NaN, which JSON does not have."""
     return None if math.isnan(value) else round(value, 8)
 
 
 def panel(shift: float, scale: float, activation: str, seed: int) -> list[float | None]:
-    """One panel of Figure 4: see "columns" in the settings."""
+    """The numbers of one panel of Figure 4, in the order of "columns" in the settings."""
     draw: dict[str, Any] = {"scale": scale, "shift": shift, "seed": seed, "draw": "paired"}
     scores, image = layer_scores(activation, **draw), image_of(random_network(**draw), activation)
     return [*map(number, scores.tolist()), number(fourier_frequency(image)), number(dct_frequency(image))]
 
 
 def cell(activation: str, **network: Any) -> list[list[float | None]]:
-    """One cell of a map. For each draw: mean score (NaN if a layer is dead), mean frequency by cosine transform."""
+    """The pairs of one cell of a map, one for each draw: mean score and mean frequency by cosine transform.
+
+    The mean score is None if a layer is dead.
+    """
     pairs = []
     for seed in range(SETTINGS["maps"]["draws"]):
         draw = network | {"seed": seed, "draw": "paired"}
@@ -80,7 +83,7 @@ def main() -> None:
         if "shift" in done:
             continue
         for kind in ("depth", "shift"):
-            # Indexed [depth or shift][scale][draw], each entry a pair.
+            # The index is [depth or shift][scale][draw], and each entry is a pair.
             done[kind] = [
                 [cell(activation, scale=scale, **{kind: value}) for scale in maps["scales"]]
                 for value in maps[f"{kind}s"]

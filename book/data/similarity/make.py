@@ -1,6 +1,6 @@
-"""The stored results of the chapter on similarity and dissection: writes study.json beside this file.
+"""Compute the stored results of the chapter on similarity and dissection and write study.json beside this file.
 
-    OMP_NUM_THREADS=1 python book/data/similarity/make.py            # goes on where it stopped
+    OMP_NUM_THREADS=1 python book/data/similarity/make.py            # resumes where it stopped
     python book/data/similarity/make.py --smoke --out FOLDER/study.json
 
 *   ``procrustes``: Tables 2 and 4 and Figure 9, for all pairs of networks of a kind, every layer, up to four
@@ -12,9 +12,9 @@
 *   ``units``: Figures 18 and 20 to 25, for both thresholds: the categories of interpretable units and the best units.
 *   ``inside``: Figure 19, for both thresholds: the fraction in the first convolutions of blocks, at alpha = 0 and 1.
 
-The networks are those of ``networks.py``, the images the first ones of Fashion-MNIST's test set. About half an hour
-on one core. The file is written after every step; a run that was stopped goes on, and networks that were trained
-later are taken up by the next run.
+The networks are those of ``networks.py``, and the images are the first ones of Fashion-MNIST's test set. The script
+takes about half an hour on one core. The file is written after every step, so that a run that was stopped can resume.
+The next run includes networks that were trained later.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def rounded(values: Any) -> Any:
 
 
 def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
-    """Procrustes and CKA between trained networks."""
+    """Compute Procrustes and CKA between trained networks."""
     settings = result["settings"]
 
     def first(what: str) -> torch.Tensor:
@@ -143,7 +143,7 @@ def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
 
 
 def residual_networks(result: dict[str, Any], save: Save, data: ImageData) -> None:
-    """The parts of dissection for the ResNet20s, network by network."""
+    """Compute the parts of dissection for the ResNet20s, network by network."""
     settings = result["settings"]["dissection"]
     n = settings["images"]
     garments = labelled_concepts(data.test.images[:n], data.test.labels[:n], GARMENTS)
@@ -154,7 +154,7 @@ def residual_networks(result: dict[str, Any], save: Save, data: ImageData) -> No
             continue
         network, _ = load_network(NETWORKS / f"{name}.safetensors")
 
-        @functools.lru_cache(maxsize=1)  # one layer's features serve both cuts, and curves and units
+        @functools.lru_cache(maxsize=1)  # both cuts, curves and units use the features of one layer
         def features_of(layer: str, network: Any = network) -> torch.Tensor:
             return layer_outputs(network, [layer], images)[layer]
 
@@ -176,7 +176,7 @@ def residual_networks(result: dict[str, Any], save: Save, data: ImageData) -> No
 
 
 def curve(features: torch.Tensor, concepts: Concepts, settings: dict[str, Any], top_of: str) -> dict[str, Any]:
-    """The fraction of interpretable units over alpha, and what is left for the masks of other images."""
+    """The fractions of interpretable units over alpha, and those by chance, with the masks of other images."""
     alphas, draws = settings["alphas"], settings["draws"]
     return {
         "units": features.shape[1],
@@ -188,7 +188,7 @@ def curve(features: torch.Tensor, concepts: Concepts, settings: dict[str, Any], 
 
 
 def shown(features: torch.Tensor, concepts: Concepts, alpha: float, top_of: str) -> dict[str, Any]:
-    """After one rotation: the share of the units whose best concept is of each category, and the two best units."""
+    """The shares of units by the category of their best concept, and the two best units, after one rotation."""
     found = dissect_rotated(features, concepts, Rotation.random(features.shape[1], 0), alpha, top_of=top_of)
     of = dict(zip(concepts.names, concepts.categories, strict=True))
     named = [of[label] for label in found.labels if label is not None]
@@ -202,7 +202,7 @@ def shown(features: torch.Tensor, concepts: Concepts, alpha: float, top_of: str)
 
 
 def lite_network(result: dict[str, Any], save: Save, top_of: str) -> None:
-    """Curves of EfficientNet-Lite0, activated channels and linear outputs of some blocks, on generated concepts."""
+    """Compute curves of EfficientNet-Lite0 on generated concepts, for activations and linear outputs of some blocks."""
     settings, name = result["settings"]["dissection"], "efficientnet_lite0"
     lite, stored = settings["lite"], result[PART[top_of]]
     if len(stored.get(name, {}).get("generated", {})) == 2 * len(lite["blocks"]):
@@ -213,7 +213,7 @@ def lite_network(result: dict[str, Any], save: Save, top_of: str) -> None:
     small = Concepts(concepts.images, concepts.masks[:, :, ::2, ::2], concepts.names, concepts.categories)
     network = load_model(name).model
     for block in lite["blocks"]:
-        # Outputs of a block have no activation; those of its last ReLU6 are made from the batch norm before it.
+        # The output of a block has no activation. That of its last ReLU6 is computed from the batch norm before it.
         outputs = layer_outputs(network, [f"_blocks.{block}._bn1", f"_blocks.{block}"], images, batch_size=50)
         for what, features in (
             ("activated", outputs[f"_blocks.{block}._bn1"].clamp(0, 6)),

@@ -1,12 +1,13 @@
-"""Stitches that should fail, or should they: writes control.json beside this file, a quarter of an hour on one core.
+"""Measure stitches from first halves that were not trained on the task, and write control.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/stitching/control.py
     python book/data/stitching/control.py --smoke --out FILE     # a minute
 
-The second half is a Myrtle CNN trained on Fashion-MNIST (Zalando SE, MIT licence), of ``book/data/networks``. The first
-half is another such network, one taught something else, one that was never trained, or noise. Stitches are full, in
-closed form and learned from there on the labels, with batch norm measured anew; accuracies are on test images. The file
-is written after every second half, and a run that was stopped goes on there.
+The second half is a Myrtle CNN trained on Fashion-MNIST (Zalando SE, MIT licence), from ``book/data/networks``. The
+first half is another such network, one trained on another task or on shuffled labels, an untrained one, or noise.
+Stitches are full, in closed form and then learned on the labels, with batch norm measured anew. Accuracies are on test
+images. The file is written after every second half, and a run that was stopped resumes there. The script takes a
+quarter of an hour on one core.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ SETTINGS: dict[str, Any] = {
 
 def features(kind: str, network: torch.nn.Module | None, layer: str, x: Tensor, labels: Tensor, like: Tensor, seed: int,
              draw: int) -> Tensor:  # fmt: skip
-    """What the first half gives for images x."""
+    """The features of the first half for images x, or noise in their place."""
     if network is not None:
         return layer_states(network, [layer], x)[layer].value
     return noise_features(labels, tuple(like.shape[1:]), seed, draw=draw, clustered=kind == "clustered noise")
 
 
 def measure(seed: int, data: ImageData) -> list[dict[str, Any]]:
-    """One record a layer and first half, for the second half of that seed."""
+    """The records of each layer and first half, for the second half of a seed."""
     counts = SETTINGS["images"]
     top, about = load_network(HERE.parent / "networks" / f"myrtle_{seed}.safetensors")
     other, _ = load_network(HERE.parent / "networks" / f"myrtle_{(seed + 1) % 4}.safetensors")

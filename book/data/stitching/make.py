@@ -1,16 +1,16 @@
-"""The stored results of the chapter on stitching: writes study.json beside this file.
+"""Compute the stored results of the chapter on stitching and write study.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/stitching/make.py
     python book/data/stitching/make.py --full --dataset cifar10 --networks FOLDER --out FILE --device cuda
 
-It needs the trained networks that ``book/data/networks/make.py`` writes; what belongs to networks that are not there is
-left out and said. Every entry of ``records`` is one stitched network with its accuracy on all test images, with the
-second network's batch-norm statistics measured anew on training images ("reestimated"); learned stitches of Myrtle
-CNNs, but for G_ReLU, also with the statistics as they were ("kept").
+The script needs the trained networks that ``book/data/networks/make.py`` writes. It leaves out results of missing
+networks and prints their names. Every entry of ``records`` is one stitched network with its accuracy on all test
+images, with the second network's batch-norm statistics measured anew on training images ("reestimated"). Learned
+stitches of Myrtle CNNs, except G_ReLU, are also tested with the original statistics ("kept").
 
-Less work than the paper's: fewer images and epochs, a larger learning rate, no augmentation; all in ``SETTINGS``. The
-file is written after every pair of networks; a run that was stopped goes on where it ended, if its settings are the
-same. An hour on one core, for pairs of networks in a cycle: every network is in two.
+The study has fewer images and epochs than the paper's, a larger learning rate and no augmentation; see ``SETTINGS``.
+The file is written after every pair of networks, and a run that was stopped resumes where it ended if its settings are
+the same. It takes an hour on one core. The pairs of networks form a cycle, so that every network is in two.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ HERE = Path(__file__).parent
 SETTINGS: dict[str, Any] = {
     "images": {"moments": 300, "reestimate": 200, "learn": 1000, "test": 10000},
     "kinds": ["full", "rank 1", "rank 2", "rank 4", "g_relu"],
-    # From the closed form: few steps. G_ReLU also from noise, as in the paper, with a larger learning rate.
+    # Stitches that start from the closed form need few steps. G_ReLU also starts from noise, as in the paper, with a
+    # larger learning rate.
     "learn": {"epochs": 1, "learning_rate": 0.01, "momentum": 0.9, "batch_size": 50, "seed": 0},
     "noise": {"epochs": 4, "learning_rate": 0.1, "momentum": 0.9, "batch_size": 50, "seed": 0},
     # These settings and those of "noise" were compared on validation images of one pair.
@@ -55,7 +56,7 @@ SETTINGS: dict[str, Any] = {
     # The paper found soft sorting as good as the relaxation to doubly stochastic matrices, and ten times as slow.
     "soft_sort_epochs": [4, 40],
     "soft_sort_layers": ["relu4"],
-    # In units of 1/n, which appendix D.2.2 takes to be the only temperature that works.
+    # The unit is 1/n, the only temperature that works according to appendix D.2.2.
     "temperatures": [0.1, 1.0, 10.0],
     "temperature_layers": ["relu1", "relu4"],
     "temperature_epochs": 20,
@@ -68,20 +69,20 @@ SETTINGS: dict[str, Any] = {
                         "block8.relu2"],
     "signature": {"batches": 2, "batch_size": 512},
 }  # fmt: skip
-#: --full: ten times as much work for the stitches.
+#: The settings of --full, with ten times as much work for the stitches.
 FULL = {"images": {"moments": 2000, "reestimate": 1000, "learn": 10000, "test": 10000}}
 SEEDS = 4
 CYCLE = [(i, (i + 1) % SEEDS) for i in range(SEEDS)]
 SLOPES = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9, 1.0)
 Record = dict[str, Any]
-#: A record that lacks its accuracies, and the stitched networks that give them, by the accuracy's name.
+#: A record without its accuracies, and the stitched networks that give them, by the names of the accuracies.
 Found = tuple[Record, dict[str, Stitched]]
-#: Options of a stitch, options of its learning that differ from ``SETTINGS["noise"]``, and what the record says of it.
+#: Options of a stitch, options of its learning that differ from ``SETTINGS["noise"]``, and entries of its record.
 Way = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 class Study:
-    """The networks, the images and what is computed from them."""
+    """The networks, the images, and the quantities that are computed from them."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.folder, self.device = arguments.networks, arguments.device
@@ -110,7 +111,7 @@ class Study:
         return layer_moments(self.network(one), self.network(other), images, skips=True)
 
     def measured(self, one: str, found: Iterable[Found]) -> list[Record]:
-        """The records of stitches after the network ``one``, completed, by one pass of it over the test images."""
+        """The completed records of stitches after the network ``one``, from one pass of it over the test images."""
         stitches = list(found)
         layers = list(dict.fromkeys(record["layer"] for record, _ in stitches))
         images, labels = self.test
@@ -127,7 +128,7 @@ class Study:
 
 
 class Cut:
-    """One pair of networks at one layer, with everything that is computed once for all stitches."""
+    """One pair of networks at one layer, with the quantities that are computed once for all stitches."""
 
     def __init__(self, study: Study, one: str, other: str, layer: str, learning: bool = False):
         self.study, self.names, self.layer = study, (one, other), layer
@@ -150,7 +151,10 @@ class Cut:
         return stitch.rounded()
 
     def found(self, stitch: Stitch, name: str, skip: Stitch | None = None, *, kept: bool = False, **more: Any) -> Found:
-        """A stitch with what is to be measured: the statistics of batch norm anew and, if ``kept``, as they were."""
+        """The record and the stitched networks of a stitch, with new batch-norm statistics and, if ``kept``, the old.
+
+        The record has no accuracies yet.
+        """
         self.stitched.stitch, self.stitched.skip_stitch = stitch, skip
         some = self.states.take(slice(0, SETTINGS["images"]["reestimate"]))
         ways = {"reestimated": reestimate(self.stitched, some)}
@@ -162,7 +166,7 @@ class Cut:
 
 
 def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = False) -> Iterator[Found]:
-    """Closed-form stitches at every layer."""
+    """The closed-form stitches at every layer."""
     for layer in activation_layers(study.network(one)):
         cut = Cut(study, one, other, layer)
         for kind in kinds:
@@ -174,10 +178,10 @@ def closed(study: Study, one: str, other: str, kinds: list[str], skips: bool = F
 
 
 def controls(study: Study, one: str, other: str) -> Iterator[Found]:
-    """Inside residual blocks, G_ReLU with two other second stitches of as many free numbers.
+    """The stitches of G_ReLU inside residual blocks, with two other second stitches of as many free parameters.
 
-    One is for the shortcut, with a random permutation and the best scales for it; the other stands behind the block,
-    after the addition, fitted in closed form to what arrives there.
+    One is for the shortcut, with a random permutation and the best scales for it. The other is after the addition of
+    the block, fitted in closed form to the features there.
     """
     generator = torch.Generator().manual_seed(int(one.rpartition("_")[2]))
     images = study.train[0][: SETTINGS["images"]["moments"]]
@@ -198,7 +202,7 @@ def controls(study: Study, one: str, other: str) -> Iterator[Found]:
 
 
 def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[str]) -> Iterator[Found]:
-    """Stitches learned on the task, from the closed form; in Myrtle CNNs G_ReLU also from noise."""
+    """The stitches learned on the task from the closed form; in Myrtle CNNs, G_ReLU also from noise."""
     for layer in layers:
         cut = Cut(study, one, other, layer, learning=True)
         for kind in kinds:
@@ -212,7 +216,7 @@ def learned(study: Study, one: str, other: str, layers: list[str], kinds: list[s
 
 
 def lasso(study: Study, one: str, other: str) -> Iterator[Found]:
-    """Figure 15: accuracy and sparsity for three strengths."""
+    """The stitches of Figure 15: accuracy and sparsity of the lasso for three strengths."""
     for layer in activation_layers(study.network(one)):
         cut = Cut(study, one, other, layer, learning=True)
         for strength in SETTINGS["lasso"]:
@@ -223,7 +227,7 @@ def lasso(study: Study, one: str, other: str) -> Iterator[Found]:
 
 
 def from_noise(study: Study, one: str, other: str, kind: str, layers: list[str], ways: list[Way]) -> Iterator[Found]:
-    """Stitches learned from random numbers in several ways."""
+    """The stitches learned from random numbers in several ways."""
     for layer in layers:
         cut = Cut(study, one, other, layer, learning=True)
         for made, learning, about in ways:
@@ -233,7 +237,7 @@ def from_noise(study: Study, one: str, other: str, kind: str, layers: list[str],
 
 
 def longer(study: Study, one: str, other: str) -> Iterator[Found]:
-    """A low rank as in :func:`learned`, from the closed form, until it hardly improves."""
+    """The stitches of a low rank as in :func:`learned`, trained from the closed form until they hardly improve."""
     for layer in activation_layers(study.network(one)):
         cut, done = Cut(study, one, other, layer, learning=True), 0
         stitch = stitch_layer(SETTINGS["long_rank"], cut.start())
@@ -244,7 +248,7 @@ def longer(study: Study, one: str, other: str) -> Iterator[Found]:
 
 
 def planted(study: Study, name: str) -> Iterator[Found]:
-    """A network and itself with its hidden layers acted on by known elements of G_ReLU: the right penalty is 0."""
+    """The stitches of a network to itself after known elements of G_ReLU act on its layers; the right penalty is 0."""
     network = study.network(name)
     generator = torch.Generator().manual_seed(int(name.rpartition("_")[2]))
     other = act(network, sample_action(network, generator, spread=0.5))
@@ -259,7 +263,7 @@ def planted(study: Study, name: str) -> Iterator[Found]:
 
 
 def scores(study: Study, name: str) -> list[Record]:
-    """The non-linearity signature on test images."""
+    """The records of the signature of a network on test images."""
     options = SETTINGS["signature"]
     images = study.data.test.images[: options["batches"] * options["batch_size"]].to(study.device)
     found = signature(study.network(name), study.data.standardise(images).split(options["batch_size"]))
@@ -271,12 +275,12 @@ def scores(study: Study, name: str) -> list[Record]:
 
 
 def tasks(study: Study) -> Iterator[tuple[str, Callable[[], list[Record]], tuple[str, ...]]]:
-    """(name, what to run, the networks it needs), the most important first."""
+    """The tasks, the most important first: name, function to run, and the networks that it needs."""
     kinds, residual_kinds = SETTINGS["kinds"], SETTINGS["residual_kinds"]
     layers = [f"relu{i}" for i in range(1, 5)]
     alphas: list[Way] = [({"alpha": alpha, "head_start": 0.0}, {"epochs": SETTINGS["alpha_epochs"]}, {"alpha": alpha})
                          for alpha in SETTINGS["alpha"]]  # fmt: skip
-    # As in `learned`, but scales and permutation move together from the first step on.
+    # As in `learned`, but scales and permutation are learned together from the first step on.
     together: list[Way] = [({"head_start": 0.0}, {}, {"fit": "learned from noise, no head start"})]
     soft: list[Way] = [({}, {"epochs": epochs}, {"epochs": epochs}) for epochs in SETTINGS["soft_sort_epochs"]]
     warm: list[Way] = [({"temperature": times}, {"epochs": SETTINGS["temperature_epochs"]}, {"temperature": times})

@@ -1,12 +1,12 @@
-"""Averages of trained networks: writes merge.json beside this file, three minutes on one core.
+"""Measure averages of trained networks and write merge.json beside this file, which takes three minutes on one core.
 
     OMP_NUM_THREADS=1 python book/data/stitching/merge.py
     python book/data/stitching/merge.py --smoke --out FILE       # seconds
 
-Multilayer perceptrons with ReLU, LeakyReLU and no activation, trained on Fashion-MNIST (Zalando SE, MIT licence) from
-six seeds, and as many untrained ones. Every accuracy is on all test images; matrices and statistics come from training
-images. The file is written after every activation, and a run that was stopped goes on there. Weights are not stored: a
-network is trained in seconds.
+The networks are multilayer perceptrons with ReLU, LeakyReLU and no activation, trained on Fashion-MNIST (Zalando SE,
+MIT licence) from six seeds, and as many untrained ones. Every accuracy is on all test images; matrices and statistics
+come from training images. The file is written after every activation, and a run that was stopped resumes there. Weights
+are not stored, because a network is trained in seconds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNTRAINED = 100
 
 
 def network(seed: int, slope: float, data: ImageData, epochs: int) -> Dense:
-    """Trained from a seed; without epochs, as it starts."""
+    """The network that is trained from a seed, or untrained if ``epochs`` is 0."""
     torch.manual_seed(seed)
     found = mlp(SETTINGS["width"], SETTINGS["depth"], slope=slope)
     if epochs:
@@ -46,7 +46,7 @@ def network(seed: int, slope: float, data: ImageData, epochs: int) -> Dense:
 
 
 def merged(one: Dense, other: Dense, images: Tensor) -> dict[str, dict[str, Dense]]:
-    """By alignment: the other network after it, the average of both, and that with its statistics repaired."""
+    """For each alignment, the aligned second network, the average of both, and the average with repaired statistics."""
     found = {}
     for kind in ALIGNMENTS:
         moved = aligned(
@@ -58,7 +58,7 @@ def merged(one: Dense, other: Dense, images: Tensor) -> dict[str, dict[str, Dens
 
 
 def measure(slope: float, data: ImageData) -> dict[str, Any]:
-    """Accuracies of the networks of one slope, of their pairs, and of pairs with an untrained second one."""
+    """The accuracies of the networks of one slope, of their pairs, and of pairs with an untrained second network."""
     images = data.standardise(data.train.images[: SETTINGS["images"]["align"]])
     test = data.standardise(data.test.images[: SETTINGS["images"]["test"]])
     labels = data.test.labels[: len(test)]

@@ -1,13 +1,13 @@
-"""The small networks of the chapter's moving picture: writes toy.json beside this file. Half a minute on one core.
+"""Train the small networks of the chapter's moving picture and write toy.json beside this file.
 
     OMP_NUM_THREADS=1 python book/data/stitching/toy.py
     python book/data/stitching/toy.py --smoke --out FILE    # a second: few steps of training
 
-Two moons; networks of two hidden layers of 8 units. ``a`` and ``b`` are the first two seeds whose units are all alive
-and whose accuracy is at least 95 per cent, ``untrained`` is the first seed from 100 whose units are all alive. Of ``a``
-there is a twin with other orders and scales of its channels, and one whose features are turned behind ReLU. Weights
-are rounded before anything is made from them. A stitch is ``learned`` by descending in the classification loss on the
-points of ``fit``, from the full one in closed form.
+The data are two moons, and the networks have two hidden layers of 8 units. ``a`` and ``b`` are the first two seeds
+whose units are all alive and whose accuracy is at least 95 percent. ``untrained`` is the first seed from 100 whose
+units are all alive. ``a`` has one twin with other orders and scales of its channels, and one whose features are rotated
+after ReLU. Weights are rounded before they are used. A stitch is ``learned`` by gradient descent on the classification
+loss on the points of ``fit``, from the full stitch in closed form. The script takes half a minute on one core.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ WIDTH = 8
 
 
 def moons(n: int, seed: int) -> np.ndarray:
-    """Points [x, y, class], (n, 3), about the origin."""
+    """Points [x, y, class] around the origin, float64 of shape (n, 3)."""
     points, label = make_moons(n, noise=SETTINGS["noise"], random_state=seed)
     return np.column_stack([(points - [0.5, 0.25]).round(2), label])
 
 
 def descend(parameters: list[torch.Tensor], outputs: Any, label: torch.Tensor, steps: int) -> None:
-    """Adam on the classification loss of ``outputs()`` (n,)."""
+    """Minimise the classification loss of ``outputs()``, shape (n,), with Adam."""
     optimizer = torch.optim.Adam(parameters, lr=0.01)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -47,7 +47,7 @@ def descend(parameters: list[torch.Tensor], outputs: Any, label: torch.Tensor, s
 
 
 def network(seed: int, points: np.ndarray, steps: int) -> dict[str, Any]:
-    """A network after so many steps of training, its weights rounded to 3 decimals."""
+    """A network after ``steps`` steps of training, with weights rounded to 3 decimals."""
     torch.manual_seed(seed)
     sizes = (2, WIDTH, WIDTH, 1)
     linear = [nn.Linear(i, o, dtype=torch.float64) for i, o in pairwise(sizes)]
@@ -59,7 +59,7 @@ def network(seed: int, points: np.ndarray, steps: int) -> dict[str, Any]:
 
 
 def permuted_twin(net: dict[str, Any], orders: np.ndarray, scales: np.ndarray) -> dict[str, Any]:
-    """The same function with both hidden layers' channels in ``orders`` (2, 8) and times positive ``scales`` (2, 8)."""
+    """A network of the same function, with ``orders`` (2, 8) and positive ``scales`` (2, 8) of hidden channels."""
     weights, biases = ([np.asarray(value) for value in net[key]] for key in ("weights", "biases"))
     for layer, (order, scale) in enumerate(zip(orders.astype(int), scales, strict=True)):
         weights[layer] = weights[layer][order] * scale[:, None]
@@ -69,7 +69,7 @@ def permuted_twin(net: dict[str, Any], orders: np.ndarray, scales: np.ndarray) -
 
 
 def turned_twin(net: dict[str, Any]) -> dict[str, Any]:
-    """The same function with features that are turned *behind* each ReLU, and weights that turn them back."""
+    """A network of the same function, with features rotated *after* each ReLU and weights that rotate them back."""
     turn = block_diag(hadamard(4), hadamard(4)) / 2
     first, *others = (np.asarray(value) for value in net["weights"])
     weights = [first.tolist(), *((weight @ turn.T).tolist() for weight in others)]
@@ -83,7 +83,7 @@ def alive(net: dict[str, Any], points: np.ndarray) -> bool:
 
 
 def accuracy(net: dict[str, Any], points: np.ndarray) -> float:
-    """The share of points on their side."""
+    """The share of points on the right side of the decision boundary."""
     outputs = toy_outputs(net, toy_features(net, points[:, :2], 2), 2)
     return float(((outputs > 0) == (points[:, 2] > 0)).mean())
 

@@ -1,14 +1,14 @@
-"""The sanity test of Godfrey et al., Figure 4, on trained networks: writes rotations.json beside this file.
+"""Run the sanity test of Godfrey et al., Figure 4, on trained networks and write rotations.json beside this file.
 
-    OMP_NUM_THREADS=1 python book/data/symmetries/make.py            # goes on where it stopped
+    OMP_NUM_THREADS=1 python book/data/symmetries/make.py            # resumes where it stopped
     python book/data/symmetries/make.py --images 55000 --epochs 10 --draws 10 --group-draws 10 --device cuda
     python book/data/symmetries/make.py --smoke --out FOLDER/rotations.json
 
-Myrtle CNNs trained on Fashion-MNIST: a matrix A multiplies weights and biases of one layer; layers up to it are
-frozen. A is the identity, a random element of G_ReLU, or a random orthogonal matrix. The next layer's weights are
-multiplied by the matrix B that brings its inputs closest to the old ones (least squares, no labels), and from there
-the later layers are trained on. The paper trains for 50 epochs without such a start. Batch norm of a network that has
-it is folded into the layer before it.
+The networks are Myrtle CNNs trained on Fashion-MNIST. A matrix A multiplies weights and biases of one layer, and the
+layers up to it are frozen. A is the identity, a random element of G_ReLU, or a random orthogonal matrix. The next
+layer's weights are multiplied by the matrix B that brings its inputs closest to the old ones (least squares, no
+labels), and then the later layers are trained further. The paper trains for 50 epochs without such a start. If a
+network has batch norm, it is folded into the layer before it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 
 
 def cut(network: nn.Sequential, layer: str) -> int:
-    """The number of modules before the layer that reads an activation, flattening left to it."""
+    """The number of modules before the layer that reads an activation; a flattening counts as part of that layer."""
     names = [name for name, _ in network.named_children()]
     after = range(names.index(layer) + 1, len(names))
     return next(at for at in after if isinstance(network[at], nn.Conv2d | nn.Linear | nn.Flatten))
@@ -44,7 +44,7 @@ def cut(network: nn.Sequential, layer: str) -> int:
 
 @torch.no_grad()
 def repair(tail: nn.Sequential, new: Tensor, old: Tensor) -> None:
-    """Multiply the first weights of ``tail`` by the B that brings B new closest to old; both are (n, channels, ...)."""
+    """Multiply the first weights of ``tail`` by the matrix B with B new closest to old, both (n, channels, ...)."""
     x, y = (value.movedim(1, -1).flatten(0, -2).double() for value in (new, old))
     # A channel that is dead on these images has a row and a column of zeros; the ridge keeps the rest.
     gram = x.T @ x
@@ -56,13 +56,13 @@ def repair(tail: nn.Sequential, new: Tensor, old: Tensor) -> None:
 
 @torch.no_grad()
 def features(head: nn.Sequential, images: Images, data: ImageData) -> Images:
-    """The images after layers that are frozen: they need be computed only once."""
+    """The images after the frozen layers, which need to be computed only once."""
     parts = [head(data.standardise(part)) for part in images.images.split(256)]
     return Images(torch.cat(parts).contiguous(memory_format=torch.channels_last), images.labels)
 
 
 def run(network: nn.Sequential, layer: str, kind: str, seed: int, data: ImageData, options: argparse.Namespace) -> dict:
-    """One point: accuracies right after A, after least squares, and after training the later layers."""
+    """The record of one point: accuracies right after A, after least squares, and after training the later layers."""
     channels = next(hidden.channels for hidden in hidden_layers(network) if hidden.name == layer)
     matrix = {
         "identity": torch.eye(channels, dtype=torch.float64),

@@ -1,12 +1,12 @@
-"""Train networks towards scores, with a placebo and with shifts alone (P1): one file a network and seed.
+"""Train networks towards scores, with a placebo and with shifts alone (P1), and write one file per network and seed.
 
     OMP_NUM_THREADS=1 python book/data/uses/dose.py --rules COMMIT --pilots      # VGG11's pilots, for its low target
     OMP_NUM_THREADS=1 python book/data/uses/dose.py --rules COMMIT               # every run that is missing
     python book/data/uses/dose.py --list                                         # how many are there
 
-The rules stand in ``affscore_study.uses.dose`` and were committed before the first run; each file names that commit.
-Seeds and networks take turns, and a run that was stopped goes on after its last epoch. One thread of a processor:
-about ten hours. Fashion-MNIST: Zalando SE, MIT licence.
+The rules are in ``affscore_study.uses.dose`` and were committed before the first run; each file names that commit.
+Seeds and networks take turns, and a run that was stopped resumes after its last epoch. All runs take about ten hours on
+one thread of a processor. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from affscore_study.uses.target_claims import STRENGTH
 
 FOLDER = Path(__file__).parent
 PROBE = 512
-#: By network: the contrast that is left, and the blur's standard deviation in pixels. The decade's first seed keeps
+#: For each network, the remaining contrast, and the blur's standard deviation in pixels. The decade's first seed keeps
 #: between a half and three quarters of its accuracy.
 CONTRAST, BLUR = {"resnet18": 0.85, "vgg11": 0.35}, {"resnet18": 1.5, "vgg11": 2.5}
 
 
 def less_contrast(images: Tensor, left: float) -> Tensor:
-    """uint8 images (n, 1, H, W) whose values are drawn towards the mean of each image."""
+    """uint8 images (n, 1, H, W) whose differences from the mean of each image are multiplied by ``left``."""
     mean = images.float().mean((1, 2, 3), keepdim=True)
     return (mean + left * (images.float() - mean)).round().clamp(0, 255).to(torch.uint8)
 
@@ -63,16 +63,16 @@ def blurred(images: Tensor, deviation: float) -> Tensor:
 
 
 class Run:
-    """One training: its arm, its target or the shares that it holds, and where its checkpoint is.
+    """One training, with its target or the shares that it holds, and its checkpoint.
 
     Parameters
     ----------
     network, seed
-        What is trained.
+        The name and the seed of the trained network.
     target
-        Of the mean score; None without a penalty.
+        The target of the mean score; None without a penalty.
     shares
-        Of negative inputs by call, which shifts hold; None where they are free.
+        The shares of negative inputs by call, which shifts hold; None if they are free.
     checkpoint
         The file of the state after the last epoch.
     """
@@ -85,7 +85,7 @@ class Run:
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
     def make(self, data: ColourData, epochs: int) -> dict[str, Any]:
-        """Train, or go on, and measure."""
+        """Train the network, or resume its training, and return the record of its measurements."""
         clock, network = time.process_time(), build(self.network, self.seed)
         record: dict[str, Any] = {"target": self.target, "wanted": self.shares}
         with watched_pairs(network) as pairs:
@@ -114,7 +114,7 @@ class Run:
 
 
 def stored(file: Path, network: str, seed: int, about: dict[str, Any]) -> dict[str, Any]:
-    """The arms of a network and seed so far, or none."""
+    """The record of a network and seed with the stored arms, which may be none."""
     if file.exists():
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return found
@@ -122,7 +122,7 @@ def stored(file: Path, network: str, seed: int, about: dict[str, Any]) -> dict[s
 
 
 def jobs(out: Path, networks: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[Path, str, int, str]]:
-    """Every run: file, network, seed, arm. Networks take turns within a seed."""
+    """The file, network, seed and arm of every run. Networks take turns within a seed."""
     for seed in seeds:
         for arm in arms_of(seed):
             for network in networks:
@@ -130,7 +130,7 @@ def jobs(out: Path, networks: Sequence[str], seeds: Sequence[int]) -> Iterator[t
 
 
 def aim(arm: str, network: str, arms: dict[str, Any], out: Path) -> tuple[float | None, list[float] | None] | None:
-    """Target and shares of an arm, from the arms before it; None if the one that it needs has failed."""
+    """The target and the shares of an arm, from the arms before it; None if the arm that it needs has failed."""
     needed = {"placebo": "none", "shift": "low"}.get(arm)
     if needed is not None and "failed" in arms[needed]:
         return None

@@ -1,13 +1,13 @@
-"""Train networks on after some of their calls were made affine (E2): one file a run in ``finetuning/results``.
+"""Train networks further after some of their calls became affine (E2), and write a file per run to finetuning/results.
 
     OMP_NUM_THREADS=1 python book/data/uses/finetune.py --rules COMMIT     # every run that is missing
     python book/data/uses/finetune.py --list                               # how many are there
 
-The rules stand in ``affscore_study.uses.finetuning`` and were committed before the first run; each file names that
+The rules are in ``affscore_study.uses.finetuning`` and were committed before the first run; each file names that
 commit. ``finetuning/starts`` has the measures of the trained networks, which order the calls. Two orders that take out
-the same calls are one run. A run that was stopped goes on after its last epoch; the networks' weights are trained again
-where ``finetuning/work`` was removed. One thread of a processor: about two hours. Fashion-MNIST: Zalando SE, MIT
-licence.
+the same calls are one run. A run that was stopped resumes after its last epoch. The networks are trained again if
+``finetuning/work`` was removed. All runs take about two hours on one thread of a processor. Fashion-MNIST: Zalando SE,
+MIT licence.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ABOUT = {"licence": "MIT (Zalando SE)"}
 
 
 def trained(name: str, seed: int, out: Path, data: ColourData, epochs: int) -> nn.Module:
-    """The network of a seed as the decade trains it; that of the first seed is stored there."""
+    """The network of a seed, trained as in the decade; the decade has the stored network of the first seed."""
     if not seed:
         network = stored_network(FOLDER.parent / "decade", name)
     else:
@@ -66,7 +66,7 @@ def trained(name: str, seed: int, out: Path, data: ColourData, epochs: int) -> n
 def start(
     name: str, seed: int, out: Path, data: ColourData, about: dict[str, Any], epochs: int
 ) -> list[dict[str, Any]]:
-    """The measures of a trained network's calls, stored at the first run."""
+    """The measures of a trained network's calls, which are stored at the first run."""
     file = out / "finetuning" / "starts" / f"{name}-{seed}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
@@ -79,7 +79,7 @@ def start(
 
 
 def stored(out: Path, name: str, seed: int) -> list[dict[str, Any]]:
-    """The runs of a network and seed so far."""
+    """The stored runs of a network and seed."""
     files = sorted((out / "finetuning" / "results").glob(f"{name}-*-{seed}.json"))
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
@@ -87,7 +87,7 @@ def stored(out: Path, name: str, seed: int) -> list[dict[str, Any]]:
 def run(
     name: str, order: str, count: int, files: RunFiles, out: Path, data: ColourData, about: dict[str, Any], epochs: int
 ) -> None:
-    """Remove, measure, train, measure."""
+    """Remove calls, measure, train, measure again, and store the record."""
     measures = start(name, files.seed, out, data, about, epochs)
     network = trained(name, files.seed, out, data, epochs)
     record: dict[str, Any] = {"network": name, "seed": files.seed, "order": order, "removed": count}
@@ -95,7 +95,7 @@ def run(
     named = f"random {files.seed}" if order == "random" else order
     record["gone"] = [measures[at]["position"] for at in order_of(named, measures)[:count]] if count else []
     if same := next((each for each in stored(out, name, files.seed) if set(each["gone"]) == set(record["gone"])), None):
-        store_results(files.result, same | record)  # it would end in the same bits
+        store_results(files.result, same | record)  # the run would end with the same bits
         return
     fitted, judged = data.standardise(data.train.images[:FITTED]), data.test.take(slice(HELD_OUT, None))
     clock, calls = time.process_time(), calls_of(network, fitted[:4])

@@ -1,14 +1,14 @@
-"""Measure what the score is good for: one file a network in ``costs`` (E1 and E2) and in ``alarms`` (E5).
+"""Measure uses of the score and write one file per network in ``costs`` (E1 and E2) and in ``alarms`` (E5).
 
     OMP_NUM_THREADS=1 python book/data/uses/make.py costs --rules COMMIT     # what it costs to make calls affine
     OMP_NUM_THREADS=1 python book/data/uses/make.py alarms --rules COMMIT    # wrong input
     OMP_NUM_THREADS=1 python book/data/uses/make.py token_alarms --rules COMMIT    # the same by single positions
     OMP_NUM_THREADS=1 python book/data/uses/make.py path --rules COMMIT      # one network, call by call
 
-The rules stand in ``affscore_study.uses`` (of token_alarms in its module ``token_alarm``) and were committed before the
-first run; each file names that commit. A file is complete or not there, so a stopped script goes on. ``weights`` holds
-alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them. Fashion-MNIST:
-Zalando SE, MIT licence.
+The rules are in ``affscore_study.uses`` (those of token_alarms in its module ``token_alarm``) and were committed before
+the first run; each file names that commit. A file is complete or missing, so a script that was stopped can resume.
+``weights`` has alexnet and vgg11 of the decade, seed 1, as ``book/data/decade/make.py train --seeds 1`` trains them.
+Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SHOWN = ("score", "paired R²", "sign entropy", "latest first", "random 0", "tru
 
 
 def costs(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """E1 and, where there are labels and enough calls, E2 of one network."""
+    """The record of E1 of one network, and of E2 if there are labels and enough calls."""
     start, case = time.process_time(), load_case(FOLDER.parent, name)
     record = {"network": name, "family": NETWORKS[name]} | about
     record |= measure_costs(case.network, case.fitted, case.held_out, case.labels)
@@ -59,7 +59,7 @@ def costs(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """E5 of one network of the decade."""
+    """The record of E5 of one network of the decade."""
     start, data = time.process_time(), data_of(True)
     network = stored_network(FOLDER.parent / "decade", name)
     images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
@@ -80,7 +80,7 @@ def alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def token_alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """The batches of E5 again, with the monitors that read single positions."""
+    """The record of E5 with the same batches and the monitors that read single positions."""
     start, data = time.process_time(), data_of(True)
     network = stored_network(FOLDER.parent / "decade", name)
     images = torch.cat([data.validation.images, data.test.images])[: BATCH * (KNOWN + CLEAN + WRONG)].split(BATCH)
@@ -99,7 +99,7 @@ def token_alarms(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def path(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """One network with its calls taken out one by one, in several orders; costs come first."""
+    """The record of one network with its calls taken out one by one, in several orders; ``costs`` must run first."""
     case = load_case(FOLDER.parent, name)
     calls = json.loads((out / "costs" / f"{name}.json").read_text(encoding="utf-8"))["calls"]
     if case.judged is None or case.judged_labels is None:

@@ -1,13 +1,13 @@
-"""Take random quarters of the calls out of stored networks and train these on (P2): one file a network.
+"""Take random quarters of the calls out of stored networks and train these further (P2); write one file per network.
 
     OMP_NUM_THREADS=1 python book/data/uses/mend.py --instrument COMMIT --measure          # the predictors, before
     OMP_NUM_THREADS=1 python book/data/uses/mend.py --rules COMMIT --instrument COMMIT   # every run that is missing
     python book/data/uses/mend.py --list                                                 # how many are there
 
-The rules stand in ``affscore_study.uses.mending`` and were committed before the first run with the predictors, which
-are in ``mending/measures``; each file of ``mending/results`` names that commit, and the one that the measures were
-taken with. The networks take turns, and a run that was stopped goes on after its last epoch. One thread of a processor:
-eight to nine hours. Fashion-MNIST: Zalando SE, MIT licence.
+The rules are in ``affscore_study.uses.mending`` and were committed before the first run, together with the predictors,
+which are in ``mending/measures``. Each file of ``mending/results`` names that commit and the commit of the code that
+took the measures. The networks take turns, and a run that was stopped resumes after its last epoch. All runs take eight
+to nine hours on one thread of a processor. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -40,34 +40,34 @@ from affscore_study.uses.mending import CONTROL_RUNS, QUARTERS, quarters_of, rem
 
 FOLDER = Path(__file__).parent
 ABOUT = {"licence": "MIT (Zalando SE)"}
-#: Of the order of the images, for all quarters and the first control; the other controls follow.
+#: The seed of the order of the images for all quarters and the first control; the other controls have the next seeds.
 ORDER = 2000
-#: A turn: every network's control or quarter of that number.
+#: One run: the network, the part (control or quarters), and the number.
 Turn = tuple[str, str, int]
 
 
 def turns(names: Sequence[str]) -> Iterator[Turn]:
-    """Every run in order: a control, the quarters, the further controls; the networks take turns at each number."""
+    """Every run in order: the first control, the quarters, the further controls; networks take turns at each number."""
     numbers = [("control", 0), *(("quarters", at) for at in range(QUARTERS))]
     for kind, at in [*numbers, *(("control", at) for at in range(1, CONTROL_RUNS))]:
         yield from ((name, kind, at) for name in names)
 
 
 def trained(name: str, data: ColourData) -> nn.Module:
-    """The stored network, with its norms' statistics measured as after every training."""
+    """The stored network, with the statistics of its norms measured as after every training."""
     network = stored_network(FOLDER.parent / "decade", name)
     measure_norm(network, data)
     return network
 
 
 def measures(name: str, out: Path) -> dict[str, Any]:
-    """What was measured of a network before the trainings."""
+    """The stored measures of a network before the trainings."""
     found: dict[str, Any] = json.loads((out / "mending" / "measures" / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
 
 def measure(name: str, out: Path, data: ColourData, about: dict[str, Any]) -> None:
-    """Store the measures of a network's calls; nothing happens where they are there."""
+    """Store the measures of a network's calls, unless they are stored already."""
     file = out / "mending" / "measures" / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
@@ -77,7 +77,7 @@ def measure(name: str, out: Path, data: ColourData, about: dict[str, Any]) -> No
 
 
 def judged(network: nn.Module, data: ColourData, images: Images) -> dict[str, float]:
-    """Accuracy between 0 and 1, and cross-entropy in nats."""
+    """The accuracy from 0 to 1, and the cross-entropy in nats."""
     with torch.no_grad(), evaluating(network):
         logits = torch.cat([network(data.standardise(some)) for some in images.images.split(500)])
     right = float((logits.argmax(1) == images.labels).double().mean())
@@ -85,7 +85,7 @@ def judged(network: nn.Module, data: ColourData, images: Images) -> dict[str, fl
 
 
 def run(name: str, gone: list[int], order: int, checkpoint: Path, data: ColourData) -> dict[str, Any]:
-    """Remove, judge, train, judge; ``order`` is the seed of the images' order."""
+    """The record of one run: remove calls, measure, train, measure; ``order`` is the seed of the images' order."""
     clock, network = time.process_time(), trained(name, data)
     fitted, unseen = data.standardise(data.train.images[:FITTED]), data.test.take(slice(HELD_OUT, None))
     lines = fit_lines(network, fitted, calls_of(network, fitted[:4]), gone) if gone else {}
@@ -107,7 +107,7 @@ def run(name: str, gone: list[int], order: int, checkpoint: Path, data: ColourDa
 
 
 def runs_of(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """The stored runs of a network, or none, in a record that is complete."""
+    """The record of a network with its stored runs, which may be none."""
     file = out / "mending" / "results" / f"{name}.json"
     if file.exists():
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ def runs_of(name: str, out: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def take_turn(turn: Turn, out: Path, data: ColourData, about: dict[str, Any]) -> bool:
-    """Make a run and add it to its network's file, which is complete or as it was before; False where it is there."""
+    """Make a run and add it to its network's file, which is replaced as a whole; False if the run is stored already."""
     name, kind, at = turn
     found = runs_of(name, out, about)
     if len(found[kind]) > at:

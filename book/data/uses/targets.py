@@ -1,12 +1,12 @@
-"""Train networks towards a mean score, and ask them what it changed (E4): one file a run in ``targets/results``.
+"""Train networks towards a mean score and measure the effects (E4); write one file per run to ``targets/results``.
 
     OMP_NUM_THREADS=1 python book/data/uses/targets.py --rules COMMIT                   # every run that is missing
     OMP_NUM_THREADS=1 python book/data/uses/targets.py --rules COMMIT --only vgg11      # those of one network
     python book/data/uses/targets.py --list                                             # how many are there
 
-The rules stand in ``affscore_study.uses.target_claims`` and were committed before the first run; each file names that
-commit. A run that was stopped goes on after its last epoch. One thread of a processor: four minutes a run of VGG11, a
-quarter of an hour one of ResNet18. Fashion-MNIST: Zalando SE, MIT licence.
+The rules are in ``affscore_study.uses.target_claims`` and were committed before the first run; each file names that
+commit. A run that was stopped resumes after its last epoch. On one thread of a processor, a run of VGG11 takes four
+minutes and a run of ResNet18 a quarter of an hour. Fashion-MNIST: Zalando SE, MIT licence.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROBE = 512
 
 
 def jobs(out: Path, networks: Sequence[str]) -> Iterator[tuple[str, Aim, RunFiles]]:
-    """Every run: the penalty of all seeds, then the other ways, a network after the other; last the fixed slopes."""
+    """Every run in order, network by network: the penalty for all seeds, then the other ways; last the fixed slopes."""
     for network in networks:
         for way in ("all", "slopes", "shifts", "leak"):
             for seed in range(TARGET_SEEDS):
@@ -47,7 +47,7 @@ def jobs(out: Path, networks: Sequence[str]) -> Iterator[tuple[str, Aim, RunFile
 
 
 def run(name: str, aim: Aim, files: RunFiles, data: ColourData, epochs: int, about: dict[str, Any]) -> None:
-    """Train one network, or go on with it, and measure it."""
+    """Train one network, or resume its training, and store its measurements."""
     record: dict[str, Any] = {"network": name, "target": aim.target, "way": aim.way, "seed": files.seed}
     record |= {"strength": STRENGTH.get(aim.way), "data": data.name, "licence": "MIT (Zalando SE)"} | about
     network = build(name, files.seed)

@@ -1,4 +1,4 @@
-"""Verify the networks of the page on verified models: writes models.json beside this file, and the page.
+"""Verify the networks of the page on verified models, and write models.json beside this file and the page.
 
     OMP_NUM_THREADS=1 python book/data/verified_models/make.py                        # what is missing, and the page
     python book/data/verified_models/make.py --only timm/resnet10t transformers/BERT  # these, also if they are there
@@ -6,7 +6,7 @@
     python book/data/verified_models/make.py --check    # again: does anything but the times differ?
     python book/data/verified_models/make.py --page     # the page alone
 
-The file is written after every network: a run that was stopped goes on, and networks that failed are tried again.
+The file is written after every network. A run that was stopped can resume, and networks that failed are tried again.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ LIBRARIES = ("torch", "torchvision", "timm", "transformers")
 
 
 def row_of(name: str, rounds: int = 0) -> dict[str, Any]:
-    """What is verified of a network, or ``error`` with the sentence that says why nothing is."""
+    """The verified facts of a network, or ``error`` with a sentence that gives the reason for a failure."""
     try:
         return verify(*network_and_batch(name), rounds)
-    except Exception as error:  # whatever fails in one of hundreds of networks, the others go on
+    except Exception as error:  # a failure of one of hundreds of networks must not stop the others
         return {"error": f"{type(error).__name__}: {line_of(error)}"}
 
 
 def make(file: Path, chosen: list[str], again: bool) -> None:
-    """Measure what is missing in ``file`` of the chosen networks, or ``again`` all of them."""
+    """Measure the chosen networks that are missing in ``file``, or all of them if ``again``."""
     versions = {library: version(library) for library in LIBRARIES}
     results = open_results(file, {"versions": versions, "batch": BATCH, "rounds": ROUNDS}, models={})
     models = results["models"]
@@ -61,7 +61,7 @@ def make(file: Path, chosen: list[str], again: bool) -> None:
 
 
 def check(file: Path, chosen: list[str]) -> list[str]:
-    """Measure the chosen networks again, and say what differs from ``file`` besides the times."""
+    """Measure the chosen networks again, and return the differences from ``file`` besides the times."""
     models = read_results(file, lambda results: results["models"], SCRIPT)
     found = []
     for name in chosen:

@@ -1,16 +1,16 @@
-"""Train the byte decoders and measure their signatures: writes rates.json, held_out.txt and files in three folders.
+"""Train the byte decoders, measure their signatures, and write rates.json, held_out.txt and files in three folders.
 
     OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py rates        # the trials that chose the learning rate
     OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py train        # every network and seed that is missing
     OMP_NUM_THREADS=1 python book/data/transformers/gpt/make.py signatures   # of those whose weights are here
     python book/data/transformers/gpt/make.py list                           # what is there, with minutes and bits
 
-``results`` holds one file a network and seed, ``signatures`` what its weights (rounded to half precision, as they are
-stored) give on 512 windows of the held-out bytes: at its start, at its end and, for seed 0, along the training.
-``weights`` holds the one network that is kept. ``work``, which is not kept with the project, has checkpoints, snapshots
-and other weights. A stopped training goes on from its last hundred steps and ends with the same bits. A seed is that of
-start weights and of training. ``held_out.txt`` is the last tenth of the text: ``pydoc_data.topics`` of the Python that
-made it, PSF licence.
+``results`` has one file for each network and seed. ``signatures`` has the signatures of its weights (rounded to half
+precision, as they are stored) on 512 windows of the held-out bytes: at its start, at its end and, for seed 0, along the
+training. ``weights`` has the one network that is kept. ``work``, which is not kept with the project, has checkpoints,
+snapshots and other weights. A stopped training resumes from its last hundred steps and ends with the same bits. A seed
+is that of the start weights and of the training. ``held_out.txt`` is the last tenth of the text, which is
+``pydoc_data.topics`` of the Python that made it (PSF licence).
 """
 
 from __future__ import annotations
@@ -47,22 +47,23 @@ from affscore_study.transformers.gpt_training import (
 
 FOLDER = Path(__file__).parent
 SEEDS = 3
-#: The network and seed whose weights are kept, for a chapter to measure again.
+#: The network and seed whose weights are kept, so that a chapter can measure them again.
 KEPT = ("gelu", 0)
 WINDOWS, SMOKE_WINDOWS, SMOKE_STEPS = 512, 16, 12
-#: The pool that takes every token is given 4 windows a batch, 512 samples as in the others; so many batches.
+#: The number of batches for the pool that takes every token. A batch has 4 windows, so that it has 512 samples as for
+#: the other pools.
 TOKEN_BATCHES = 4
 
 
 class Files(RunFiles):
-    """Where everything of one network and seed lies."""
+    """The files of one network and seed."""
 
     def __init__(self, out: Path, name: str, seed: int) -> None:
         super().__init__(out, name, seed, kept=(name, seed) == KEPT)
 
 
 def try_rates(train: Tensor, out: Path, steps: int) -> None:
-    """Short trainings with all rates, on nine tenths of the training bytes; judged on the last tenth of them."""
+    """Train with all rates for a short time on nine tenths of the training bytes, and test on the last tenth."""
     file = out / "rates.json"
     fitted, judged = byte_parts(train)
     results = open_results(file, {"network": "gelu", "seed": 0, "steps": steps, "bytes": len(fitted)}, trials=[])
@@ -77,7 +78,7 @@ def try_rates(train: Tensor, out: Path, steps: int) -> None:
 
 
 def train(files: Files, text: bytes, steps: int, windows: Tensor) -> None:
-    """Train one network, or go on with it; its weights are stored before its result."""
+    """Train one network, or resume its training. Its weights are stored before its result."""
     network = build_gpt(files.name, files.seed)
     about = {"network": files.name, "seed": files.seed}
 
@@ -99,7 +100,7 @@ def train(files: Files, text: bytes, steps: int, windows: Tensor) -> None:
 
 
 def measure(files: Files, windows: Tensor) -> None:
-    """Signatures of the start, of the snapshots, and of the stored weights, these by every pool."""
+    """Store the signatures of the start, of the snapshots, and of the stored weights, the last by every pool."""
     seen = windows[:, :-1]
     states: dict[str, Any] = {}
     calls: dict[str, Any] = {}
@@ -110,7 +111,7 @@ def measure(files: Files, windows: Tensor) -> None:
             batches = [seen[i :: len(seen) // 4] for i in range(TOKEN_BATCHES)] if pool == "tokens" else [seen]
             wanted = companions and pool == "spatial"
             found = signature(network, batches, pool=pool, companions=wanted, micro_batch=64)
-            gc.collect()  # what watched a pass holds its tensors in circles; without this it takes gigabytes
+            gc.collect()  # the objects that watched a pass hold its tensors in cycles, which would take gigabytes
             taken = {"scores": found.scores.tolist()}
             taken |= {name: values.tolist() for name, values in found.companions.items()}
             states[state][pool] = rounded(taken)
@@ -130,7 +131,7 @@ def measure(files: Files, windows: Tensor) -> None:
 
 
 def show(files: Files) -> None:
-    """One line on a network and seed."""
+    """Print one line on a network and seed."""
     line = f"{files.name:18} seed {files.seed}"
     if files.result.exists():
         result = json.loads(files.result.read_text(encoding="utf-8"))

