@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,10 +17,16 @@ import numpy as np
 import pytest
 from built_site import SITE
 from every_widget import WIDGETS
+from test_notebooks import SITE as PUBLISHED
 
 pytestmark = pytest.mark.browser
 
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+LOST = "404.html"  # what a server shows for an unknown address; among files nothing leads there
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if "_static" not in path.parts and path != SITE / LOST
+)
 WIDGET_PAGES = [page for page in PAGES if 'class="affscore-widget"' in (SITE / page).read_text(encoding="utf-8")]
 # A deck of slides is light, as a projector's screen is.
 THEMED = [page for page in WIDGET_PAGES if not page.startswith("slides/")]
@@ -27,13 +34,18 @@ PHONE = {"viewport": {"width": 360, "height": 740}}
 
 
 # Files are what fails first: no module and no font comes from one without care. The same as from a server is weekly.
-FILES, SERVER = SITE.resolve().as_uri() + "/", "https://book.invalid/"
+FILES, SERVER = SITE.resolve().as_uri() + "/", f"https://book.invalid{urlsplit(PUBLISHED).path}"
 
 
 @pytest.fixture(params=[FILES, pytest.param(SERVER, marks=pytest.mark.weekly)], ids=["file", "https"])
 def base(request: pytest.FixtureRequest) -> str:
     """Where the book is opened from."""
     return request.param
+
+
+def file_of(url: str, base: str) -> Path:
+    """The file of the book at an address."""
+    return SITE / urlsplit(url).path.removeprefix(urlsplit(base).path)
 
 
 @contextmanager
@@ -52,7 +64,7 @@ def opened(browser: Any, base: str, page: str = "", **options: Any) -> Iterator[
             route.abort()
         elif base != SERVER:
             route.continue_()
-        elif (file := SITE / urlsplit(url).path[1:]).is_file():
+        elif (file := file_of(url, base)).is_file():
             route.fulfill(path=file)
         else:
             route.fulfill(status=404)
@@ -191,6 +203,17 @@ SMALL_TEXT = """figure => [...figure.querySelectorAll("svg text")].filter(text =
   const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
   return scale && text.textContent && parseFloat(getComputedStyle(text).fontSize) * scale < 10;
 }).map(text => text.textContent)"""
+
+
+def test_page_for_lost_readers_is_whole_at_any_depth(chromium):
+    """The page that a server shows for an unknown address has its styles, and leads to the book, at any depth."""
+    with opened(chromium, SERVER) as (tab, problems):
+        lost = f"{SERVER}book/of/theorie.html"
+        tab.route(lost, lambda route: route.fulfill(path=SITE / LOST))
+        tab.goto(lost, wait_until="load")
+        assert problems == []
+        tab.locator("nav a", has_text="Theory").first.click()
+        tab.wait_for_url(f"{SERVER}book/theory.html")
 
 
 # ------------------------------------------------------------------------------------------------ every widget
@@ -372,7 +395,7 @@ def test_the_picture_comes_back_where_a_widget_fails(chromium, page):
     with opened(chromium, SERVER) as (tab, problems):
 
         def sabotage(route: Any) -> None:
-            body = (SITE / urlsplit(route.request.url).path[1:]).read_text(encoding="utf-8")
+            body = file_of(route.request.url, SERVER).read_text(encoding="utf-8")
             assert "export default { render };" in body
             broken = 'export default { render({ el }) { el.append("half a widget"); throw new Error("broken"); } };'
             route.fulfill(body=body.replace("export default { render };", broken.replace('"', "'")))
