@@ -169,7 +169,7 @@ def _baselines(study: LinearizedRuns, network: str) -> np.ndarray:
 
 @styled
 def plot_trajectory(histories: Mapping[str, Sequence[tuple[float, float]]], acts: Mapping[str, range]) -> None:
-    """Share of linear channels and accuracy after every epoch, by start, and coloured the epochs the prior acts in."""
+    """Share of linear channels and accuracy after every epoch, by start, with bars where the prior acts."""
     _, axes = panels(2, 1, height=6.6, sharex=True)
     for start, (colour, mark) in LOOKS.items():
         if start not in histories:
@@ -180,9 +180,10 @@ def plot_trajectory(histories: Mapping[str, Sequence[tuple[float, float]]], acts
         axes[0].plot([0, *epochs], [0, *linear], f"{mark}-", label=start, **look)
         axes[1].plot(epochs, right, f"{mark}-", **look)
         for panel in axes:
-            panel.axvspan(acts[start].start, acts[start].stop, color=colour, alpha=0.12, linewidth=0)
+            # At the foot, since a coloured ground would stay light on the dark page.
+            panel.axvspan(acts[start].start, acts[start].stop, ymax=0.04, color=colour, alpha=0.6, linewidth=0)
     axes[0].set(ylabel="linear channels (%)")
-    axes[1].set(ylabel="test accuracy (%)", xlabel="epoch (coloured: the prior acts)")
+    axes[1].set(ylabel="test accuracy (%)", xlabel="epoch (bars: the prior acts)")
     _legend(axes[0], 3)
 
 
