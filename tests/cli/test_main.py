@@ -185,6 +185,23 @@ def test_stopped_run_is_a_sentence_and_keeps_batches(monkeypatch, tmp_path, caps
     assert not list(tmp_path.iterdir())
 
 
+def test_a_package_missing_inside_the_run_is_a_sentence(monkeypatch, capsys):
+    def fail(*_, **__):
+        raise ModuleNotFoundError("No module named 'lacking'", name="lacking.part")
+
+    monkeypatch.setattr(command, "signature", fail)
+    assert "lacking is needed here: install it with" in refused([*NOISE, "--quiet"], capsys)
+
+
+def test_another_error_of_torch_is_not_called_lack_of_memory(monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("two shapes differ")
+
+    monkeypatch.setattr(command, "signature", fail)
+    with pytest.raises(RuntimeError, match="two shapes differ"):
+        cli.main([*NOISE, "--quiet"])
+
+
 def test_a_bug_is_not_dressed_up_as_an_expected_error(monkeypatch):
     monkeypatch.setattr(command, "signature", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
