@@ -13,6 +13,7 @@ from torch import Tensor
 
 from affscore import signature
 from affscore.forward import evaluating
+from affscore_study.kit.hooks import attached
 
 __all__ = ["attention_scores", "without_attention"]
 
@@ -21,11 +22,8 @@ __all__ = ["attention_scores", "without_attention"]
 def without_attention(model: Any, layer: int) -> Iterator[None]:
     """A context in which the attention of one layer of MiniLM, counted from 0, adds nothing to the tokens."""
     output = model.encoder.layer[layer].attention.output.dense
-    hook = output.register_forward_hook(lambda module, args, result: torch.zeros_like(result))
-    try:
+    with output.register_forward_hook(lambda module, args, result: torch.zeros_like(result)):
         yield
-    finally:
-        hook.remove()
 
 
 @torch.no_grad()
@@ -49,12 +47,8 @@ def attention_scores(network: Any, images: Tensor, pool: str) -> NDArray[np.floa
         for block in network.encoder.layers
         for norm in (block.ln_1, block.ln_2)
     ]
-    try:
-        with evaluating(network):
-            network(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with attached(hooks), evaluating(network):
+        network(images)
     scores = [
         [signature(block.mlp, [block.ln_2(stream)], pool=pool).mean[0] for stream in (after, before)]
         for block, before, after in zip(network.encoder.layers, streams[::2], streams[1::2], strict=True)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from affscore.arguments import check_choice, whole_number
 from affscore.zoo.models import load_model
 from affscore.zoo.text import Tokens
+from affscore_study.kit.hooks import attached
 
 __all__ = [
     "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm", "minilm_folder",
@@ -123,9 +124,6 @@ def gelu_pairs(model: Any, batch: dict[str, Tensor]) -> list[tuple[Tensor, Tenso
         )
         for layer in model.encoder.layer
     ]
-    try:
+    with attached(hooks):
         model(**batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return found

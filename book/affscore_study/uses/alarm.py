@@ -18,6 +18,7 @@ from affscore import affinity_score
 from affscore.forward import evaluating
 from affscore.tracing import trace
 from affscore_book.uses.alarm import MONITORS
+from affscore_study.kit.hooks import attached
 
 __all__ = ["FAULTS", "alarm_distances", "faulty", "in_distances", "ranked_above", "readings", "with_noise"]
 
@@ -97,12 +98,8 @@ def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
         norms.append(float(((mean - module.running_mean) / (module.running_var + module.eps).sqrt()).abs().mean()))
 
     hooks = [m.register_forward_pre_hook(compare) for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
-    try:
-        with evaluating(network), trace(network, batch=len(inputs)) as found:
-            logits = network(inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with attached(hooks), evaluating(network), trace(network, batch=len(inputs)) as found:
+        logits = network(inputs)
     seen = [each for each in found.observations if not each.call.gate]
     scores = [affinity_score(each.before.double(), each.after.double()).item() for each in seen]
     return {

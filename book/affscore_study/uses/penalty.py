@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from affscore import affinity_score
 from affscore.arguments import check_choice
+from affscore_study.kit.hooks import attached
 
 __all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "watched_pairs"]
 
@@ -36,11 +37,8 @@ def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
         if isinstance(module, nn.ReLU | nn.PReLU):
             module.inplace = False
             hooks.append(module.register_forward_hook(keep))
-    try:
+    with attached(hooks):
         yield pairs
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def mean_score(pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:

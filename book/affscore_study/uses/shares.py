@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from affscore.forward import evaluating
 from affscore_book.kit.training import ImageData
+from affscore_study.kit.hooks import attached
 from affscore_study.uses.penalty import Pairs, watched_pairs
 
 __all__ = ["ShareHolder", "measured_shares", "shifts_before_calls"]
@@ -74,12 +75,8 @@ def shifts_before_calls(network: nn.Module, images: Tensor) -> list[nn.Parameter
     for module in network.modules():
         hooked = module.register_forward_pre_hook(take) if isinstance(module, nn.ReLU) else None
         hooks.append(hooked or module.register_forward_hook(keep))
-    try:
-        with evaluating(network):
-            network(images)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with attached(hooks), evaluating(network):
+        network(images)
     if len(found) != len(calls):
         raise ValueError(f"network has {len(calls)} calls and {len(found)} shifts before them; each should have one.")
     return found
