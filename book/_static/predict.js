@@ -1,5 +1,7 @@
-/* "Predict first": the choices become buttons, and the answer opens once one of them is pressed. The choice is kept in
-   this browser only. Without this script a question is a list and a fold (_ext/plain_markdown.py). */
+/* "Predict first": the choices become buttons, and the answer opens once one of them is pressed. Until then the pictures
+   and numbers below the question, up to the next question or section, are covered, since they give the answer away; a
+   button shows them to those who do not want to choose. The choice is kept in this browser only. Without this script a
+   question is a list and a fold, and nothing is covered (_ext/plain_markdown.py). */
 (function () {
   const KEY = "affscore-predict-";
 
@@ -18,6 +20,53 @@
     } catch {
       /* as above */
     }
+  }
+
+  /** The cells below a question, up to the next question or section. */
+  function cellsBelow(box) {
+    const found = [];
+    for (let next = box.nextElementSibling; next && !next.matches(".predict, section"); next = next.nextElementSibling) {
+      if (next.matches(".cell")) found.push(next);
+    }
+    return found;
+  }
+
+  /** Cover what the cells below a question have printed and drawn. Returns the function that covers and uncovers it. */
+  function coverBelow(box, uncovered) {
+    const outputs = ":scope > .numbered-figure, :scope > .cell_output";
+    const cells = cellsBelow(box);
+    const covers = cells.flatMap((cell) => [...cell.querySelectorAll(outputs)]).map((output) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "predict-show";
+      button.textContent = "Covered until you choose above. Show it now";
+      button.addEventListener("click", () => {
+        uncovered();
+        output.tabIndex = -1;
+        output.focus({ preventScroll: true });
+      });
+      output.before(button);
+      return { output, button };
+    });
+
+    /** A link to what is covered shows it. */
+    function follow() {
+      const wanted = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (wanted && covers.some(({ output }) => output.contains(wanted))) uncovered();
+    }
+
+    for (const cell of cells) cell.addEventListener("affscore-shown", uncovered); // the reader runs it (run_cells.js)
+    addEventListener("hashchange", follow);
+    addEventListener("beforeprint", uncovered);
+    return {
+      follow,
+      cover(closed) {
+        for (const { output, button } of covers) {
+          output.classList.toggle("predict-covered", closed);
+          button.hidden = !closed;
+        }
+      },
+    };
   }
 
   function prepare(box) {
@@ -51,10 +100,12 @@
       answer.hidden = place === null;
       answer.open = place !== null;
       again.hidden = place === null;
+      below.cover(place === null);
       said.textContent = place === null ? "" : place === right ? "As you chose:" : "Not what you chose:";
       keep(label, place === null ? null : String(place));
     }
 
+    const below = coverBelow(box, () => below.cover(false));
     again.addEventListener("click", () => {
       choose(null);
       buttons[0].focus();
@@ -64,6 +115,7 @@
     box.classList.add("predict-ready");
     const before = Number(kept(label) ?? NaN);
     choose(Number.isInteger(before) && before < buttons.length ? before : null);
+    below.follow();
   }
 
   document.querySelectorAll(".predict").forEach(prepare);

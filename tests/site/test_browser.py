@@ -88,11 +88,11 @@ def opened(browser: Any, base: str, page: str = "", **options: Any) -> Iterator[
 def settle(tab: Any) -> None:
     """Wait until every widget of the page has started or given up, and nothing more is being loaded.
 
-    A slide that asks first shows its picture after the answer: its button is pressed.
+    A slide or a page that asks first shows its picture after the answer: its button is pressed.
     """
     tab.wait_for_function("[...document.querySelectorAll('.affscore-widget')].every(host => host.dataset.live)")
     tab.wait_for_load_state("networkidle")
-    while (button := tab.locator(".asks .reveal").first).count():
+    while (button := tab.locator(".asks .reveal, .predict-show:not([hidden])").first).count():
         button.click()
 
 
