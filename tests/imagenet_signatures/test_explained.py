@@ -8,7 +8,7 @@ from made_signatures import made, random_scores
 from scipy import stats
 
 from affscore.zoo.models import load_model
-from affscore_book.imagenet_signatures.explained import activation_modules
+from affscore_book.imagenet_signatures.calls import activation_modules
 from affscore_study.imagenet_signatures.explained import (
     Comparison,
     comparisons,

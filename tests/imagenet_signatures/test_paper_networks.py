@@ -8,8 +8,8 @@ import pytest
 from scripts import load_script
 
 from affscore import Signature
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, paper_networks
-from affscore_book.imagenet_signatures.trained import places
 from affscore_study.imagenet_signatures import paper_tables as module
 from affscore_study.imagenet_signatures.trained import ends
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from affscore import Signature
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.imagenet_signatures.paper_networks import Pair, paper_networks
-from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.tables import Table
 from affscore_study.imagenet_signatures import seen as module
 from affscore_study.imagenet_signatures.paper_tables import CROP_DRAWS, varied_networks

@@ -10,9 +10,9 @@ import pytest
 from torchvision.models import get_model_weights
 
 from affscore.zoo.names import WEIGHTS
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.imagenet_signatures.finding import before_training
 from affscore_book.imagenet_signatures.names import PAPER
-from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.architectures import facts
 from affscore_study.imagenet_signatures.full_results import Results
 from affscore_study.imagenet_signatures.paper import (

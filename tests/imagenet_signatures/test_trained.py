@@ -8,8 +8,8 @@ import pytest
 
 from affscore.calls import Call
 from affscore.signatures import Signature
+from affscore_book.imagenet_signatures.calls import TRAINED, places
 from affscore_book.imagenet_signatures.finding import trained_networks
-from affscore_book.imagenet_signatures.trained import TRAINED, places
 from affscore_book.kit.statistics import student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.imagenet_signatures.seen import trained_correlations

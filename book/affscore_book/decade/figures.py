@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 
 __all__ = ["plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_without_skips"]

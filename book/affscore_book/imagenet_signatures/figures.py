@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 
-from affscore_book.imagenet_signatures.trained import TRAINED
+from affscore_book.imagenet_signatures.calls import TRAINED
 from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 import traitlets
 
 from affscore.signatures import Signature
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.architectures import facts
 from affscore_book.kit.widgets import ComputedWidget
 

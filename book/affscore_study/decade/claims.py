@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from affscore_book.decade.collection import END, START, Decade, Trained, architectures, course, kin
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_study.decade.modes import modes_power, one_mode

@@ -13,8 +13,8 @@ import numpy as np
 
 from affscore.signatures import Signature
 from affscore_book.decade.collection import Trained
+from affscore_book.imagenet_signatures.calls import TRAINED
 from affscore_book.imagenet_signatures.finding import seeds
-from affscore_book.imagenet_signatures.trained import TRAINED
 from affscore_book.kit.statistics import Interval, over_pairs, student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.decade.claims import statistic

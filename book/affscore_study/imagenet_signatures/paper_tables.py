@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from affscore.signatures import Signature
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair, paper_networks
-from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
 from affscore_study.imagenet_signatures.explained import shares

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from affscore.signatures import Signature
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.imagenet_signatures.finding import trained_networks
 from affscore_book.imagenet_signatures.paper_networks import PAPER_NETWORKS, Pair
 from affscore_book.imagenet_signatures.printed import HEADINGS
-from affscore_book.imagenet_signatures.trained import places
 from affscore_book.kit.tables import Table
 from affscore_study.decade.modes import one_mode
 from affscore_study.imagenet_signatures.paper import (
@@ -276,7 +276,7 @@ def trained_correlations(folder: str | os.PathLike[str]) -> Table:
 
     Each network of :func:`affscore_book.imagenet_signatures.finding.trained_networks` has a row and is measured on its
     own pictures. There is no row of means, because the networks are not independent; see
-    :data:`affscore_book.imagenet_signatures.trained.TRAINED`.
+    :data:`affscore_book.imagenet_signatures.calls.TRAINED`.
     """
     by_data: dict[str, dict[str, Signature]] = {}
     for name, found in trained_networks(folder).items():

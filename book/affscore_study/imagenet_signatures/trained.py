@@ -2,7 +2,7 @@
 
 If several seeds of an architecture are trained, means have Student's interval over the seeds. That interval concerns
 further seeds of the same architecture. For a sentence about architectures, the architectures are counted; see
-:data:`affscore_book.imagenet_signatures.trained.TRAINED`.
+:data:`affscore_book.imagenet_signatures.calls.TRAINED`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from affscore.signatures import Signature
-from affscore_book.imagenet_signatures.trained import places
+from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.statistics import Interval, student_interval
 from affscore_book.kit.tables import Table
 from affscore_study.imagenet_signatures.greatest import greatest, turned
@@ -60,7 +60,7 @@ def skip_table(by_network: Mapping[str, Mapping[int, Signature]]) -> Table:
     """A table of the effect of a skip on the call after the addition, with a row for each network and place in a block.
 
     ``by_network`` holds the seeds of networks as
-    :func:`affscore_book.imagenet_signatures.trained.places` knows them. Columns: network; call;
+    :func:`affscore_book.imagenet_signatures.calls.places` knows them. Columns: network; call;
     negative, the mean part of its inputs that is; score, the mean over calls and seeds.
     """
     rows = []
@@ -117,7 +117,7 @@ def strongest_measure(
     """The measure whose mean correlation with the score is largest in absolute value, and that mean.
 
     ``group`` maps a name to the group that counts as one result, as in
-    :data:`affscore_book.imagenet_signatures.trained.TRAINED`. The interval combines Student's intervals, because the
+    :data:`affscore_book.imagenet_signatures.calls.TRAINED`. The interval combines Student's intervals, because the
     greatest of several means is chosen (:func:`affscore_study.imagenet_signatures.greatest.greatest`).
     """
     means = {name: _grouped(correlations, name, group) for name in measures}

@@ -1,14 +1,30 @@
-"""Which calls of a trained network end a block, and what counts as one result where several seeds are trained."""
+"""The calls of a network beside its modules and its blocks, and what counts as one result of several seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import torch
+from torch import nn
 
 from affscore.signatures import Signature
+from affscore.zoo.models import require
 
-__all__ = ["TRAINED", "places"]
+__all__ = ["TRAINED", "activation_modules", "places"]
+
+
+def activation_modules(name: str) -> int:
+    """How many activation modules a network of torchvision has: what hooks on modules can see.
+
+    >>> activation_modules("alexnet"), activation_modules("googlenet")
+    (7, 0)
+    """
+    options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    with torch.device("meta"):
+        network = require("torchvision.models").get_model(name, **options)
+    kinds = [type(m) for m in network.modules() if not isinstance(m, nn.MultiheadAttention)]
+    return sum(kind.__module__ == "torch.nn.modules.activation" for kind in kinds)
 
 
 def places(signature: Signature) -> dict[str, np.ndarray]:
