@@ -1,9 +1,11 @@
-/* "Predict first": the choices become buttons, and the answer opens once one of them is pressed. Until then the pictures
-   and numbers below the question, up to the next question or section, are covered, since they give the answer away; a
-   button shows them to those who do not want to choose. The choice is kept in this browser only. Without this script a
-   question is a list and a fold, and nothing is covered (_ext/plain_markdown.py). */
+/* "Predict first": the choices become buttons, and the answer opens once one of them is pressed. Until then all that
+   follows, up to the next question or section, is covered, since it gives the answer away; one button shows it to those
+   who do not want to choose, and another one shows it everywhere. What was pressed is kept in this browser only. Without
+   this script a question is a list and a fold, and nothing is covered (_ext/plain_markdown.py). */
 (function () {
   const KEY = "affscore-predict-";
+  const ALL = "all"; // no question has this label
+  const covers = []; // of all questions of the page
 
   function kept(label) {
     try {
@@ -22,51 +24,57 @@
     }
   }
 
-  /** The cells below a question, up to the next question or section. */
-  function cellsBelow(box) {
-    const found = [];
+  /** Cover what follows a question, up to the next question or section. Returns the function that covers or shows it. */
+  function coverAfter(box) {
+    const covered = [];
     for (let next = box.nextElementSibling; next && !next.matches(".predict, section"); next = next.nextElementSibling) {
-      if (next.matches(".cell")) found.push(next);
+      // The last paragraph may be empty, the place to which links to the next section lead.
+      if (next.textContent.trim()) covered.push(next);
     }
-    return found;
-  }
-
-  /** Cover what the cells below a question have printed and drawn. Returns the function that covers and uncovers it. */
-  function coverBelow(box, uncovered) {
-    const outputs = ":scope > .numbered-figure, :scope > .cell_output";
-    const cells = cellsBelow(box);
-    const covers = cells.flatMap((cell) => [...cell.querySelectorAll(outputs)]).map((output) => {
+    const bar = document.createElement("p");
+    bar.className = "predict-bar";
+    bar.textContent = "What follows is covered until you choose. ";
+    const buttons = ["Show it", "Show all, on every page"].map((text) => {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "predict-show";
-      button.textContent = "Covered until you choose above. Show it now";
-      button.addEventListener("click", () => {
-        uncovered();
-        output.tabIndex = -1;
-        output.focus({ preventScroll: true });
-      });
-      output.before(button);
-      return { output, button };
+      button.textContent = text;
+      bar.append(button);
+      return button;
     });
+    box.after(bar);
+
+    function cover(closed) {
+      for (const part of covered) part.classList.toggle("predict-covered", closed);
+      bar.hidden = !closed;
+    }
+
+    /** Show it, and let the keyboard go on there. */
+    function show() {
+      cover(false);
+      covered[0].tabIndex = -1;
+      covered[0].focus({ preventScroll: true });
+    }
+
+    buttons[0].addEventListener("click", show);
+    buttons[1].addEventListener("click", () => {
+      keep(ALL, "shown");
+      for (const each of covers) each(false);
+      show();
+    });
+    covers.push(cover);
 
     /** A link to what is covered shows it. */
     function follow() {
       const wanted = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-      if (wanted && covers.some(({ output }) => output.contains(wanted))) uncovered();
+      if (!bar.hidden && wanted && covered.some((part) => part.contains(wanted))) {
+        cover(false);
+        wanted.scrollIntoView();
+      }
     }
-
-    for (const cell of cells) cell.addEventListener("affscore-shown", uncovered); // the reader runs it (run_cells.js)
     addEventListener("hashchange", follow);
-    addEventListener("beforeprint", uncovered);
-    return {
-      follow,
-      cover(closed) {
-        for (const { output, button } of covers) {
-          output.classList.toggle("predict-covered", closed);
-          button.hidden = !closed;
-        }
-      },
-    };
+    addEventListener("beforeprint", () => cover(false));
+    return { cover, follow };
   }
 
   function prepare(box) {
@@ -100,12 +108,12 @@
       answer.hidden = place === null;
       answer.open = place !== null;
       again.hidden = place === null;
-      below.cover(place === null);
+      after.cover(place === null && kept(ALL) === null);
       said.textContent = place === null ? "" : place === right ? "As you chose:" : "Not what you chose:";
       keep(label, place === null ? null : String(place));
     }
 
-    const below = coverBelow(box, () => below.cover(false));
+    const after = coverAfter(box);
     again.addEventListener("click", () => {
       choose(null);
       buttons[0].focus();
@@ -115,7 +123,7 @@
     box.classList.add("predict-ready");
     const before = Number(kept(label) ?? NaN);
     choose(Number.isInteger(before) && before < buttons.length ? before : null);
-    below.follow();
+    after.follow();
   }
 
   document.querySelectorAll(".predict").forEach(prepare);

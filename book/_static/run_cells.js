@@ -211,7 +211,6 @@
       }
       this.forget();
       this.reset.hidden = false;
-      this.host.dispatchEvent(new Event("affscore-shown")); // predict.js covers outputs until a reader has chosen
     }
 
     /** Say that the output below was made before a cell that it needs was changed, or that it no longer was. */

@@ -92,7 +92,7 @@ def settle(tab: Any) -> None:
     """
     tab.wait_for_function("[...document.querySelectorAll('.affscore-widget')].every(host => host.dataset.live)")
     tab.wait_for_load_state("networkidle")
-    while (button := tab.locator(".asks .reveal, .predict-show:not([hidden])").first).count():
+    while (button := tab.locator(".asks .reveal, .predict-bar:not([hidden]) button").first).count():
         button.click()
 
 
