@@ -73,7 +73,6 @@
       }
     }
     addEventListener("hashchange", follow);
-    addEventListener("beforeprint", () => cover(false));
     return { cover, follow };
   }
 

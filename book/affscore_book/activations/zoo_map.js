@@ -48,7 +48,7 @@ export function places(activations) {
 /** One line about an activation. */
 export function describe({ family, width, at, dead }) {
   const out = dead > 0 ? `; dead over ${format(dead, 1)}` : "";
-  return `${family}; lowest at a mean of ${format(at, 1)}; non-linear over ${format(width, 1)} of the means from \u221220 to 20${out}`;
+  return `${family}; lowest at a mean of ${format(at, 1)}; non-linear over ${format(width, 1)} of the 40 between means of \u221220 and 20${out}`;
 }
 
 /** The marks of the families and their names, in two columns. */
