@@ -53,7 +53,7 @@ def main() -> None:
         for page in pages:
             tab = browser.new_page()
             tab.goto(page.resolve().as_uri())
-            tab.evaluate("for (const button of document.querySelectorAll('.predict-show')) button.click()")
+            tab.evaluate("for (const button of document.querySelectorAll('.predict-bar button')) button.click()")
             tab.wait_for_selector(".affscore-figure")
             for control in tab.locator(".affscore-figure :is(input[type=range], select, textarea)").all():
                 times = control.evaluate(MEASURE, options.steps)

@@ -1,7 +1,6 @@
-/* "Predict first": the choices become buttons, and the answer opens once one of them is pressed. Until then all that
-   follows, up to the next question or section, is covered, since it gives the answer away; one button shows it to those
-   who do not want to choose, and another one shows it everywhere. What was pressed is kept in this browser only. Without
-   this script a question is a list and a fold, and nothing is covered (_ext/plain_markdown.py). */
+/* "Predict first": the choices are buttons, one of which opens the answer. Until then all that follows, up to the next
+   question or section, is covered, unless a reader asks for it. What was pressed is kept in this browser only. Without
+   this script a question is a list and a fold (_ext/plain_markdown.py). */
 (function () {
   const KEY = "affscore-predict-";
   const ALL = "all"; // no question has this label
@@ -24,7 +23,6 @@
     }
   }
 
-  /** Cover what follows a question, up to the next question or section. Returns the function that covers or shows it. */
   function coverAfter(box) {
     const covered = [];
     for (let next = box.nextElementSibling; next && !next.matches(".predict, section"); next = next.nextElementSibling) {
@@ -37,7 +35,6 @@
     const buttons = ["Show it", "Show all, on every page"].map((text) => {
       const button = document.createElement("button");
       button.type = "button";
-      button.className = "predict-show";
       button.textContent = text;
       bar.append(button);
       return button;
