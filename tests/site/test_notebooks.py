@@ -228,13 +228,19 @@ def too_many_words(notebook) -> list[str]:
 
 
 def widgets_without_a_question(notebook) -> list[str]:
-    """A reader who has made a guess sees more: the text right before a moving picture asks for one."""
-    before = [{"source": ""}, *notebook["cells"]]
+    """A reader who has made a guess sees more: the text right before a moving picture asks for one.
+
+    How to move it may stand between the two, since it is of no use before the picture is shown.
+    """
+    before = [{"source": ""}, {"source": ""}, *notebook["cells"]]
     return [
         f"cell {index} shows a widget, and the text before it has no paragraph '**Predict first.** ...'"
         for index, cell in code_cells(notebook)
         if "affscore-widget" in json.dumps(cell["outputs"])
-        and not re.search(r"^\*\*Predict first\.\*\* .*\?", before[index]["source"], re.MULTILINE | re.DOTALL)
+        and not any(
+            re.search(r"^\*\*Predict first\.\*\* .*\?", text["source"], re.MULTILINE | re.DOTALL)
+            for text in before[index : index + 2]
+        )
     ]
 
 

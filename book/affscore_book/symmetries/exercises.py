@@ -52,7 +52,7 @@ def check_fool(function: Any) -> None:
     report(
         "symmetries-fool",
         len(seen) > 0,
-        f"doubled inputs give doubled outputs as far as it looks, and not at {seen[0]:.0e}." if len(seen) else "",
+        f"doubled inputs give doubled outputs as far as it looks, and not at {seen[0]:.3g}." if len(seen) else "",
         "its outputs double with its inputs from 1e-15 to 1e15.",
     )
 
