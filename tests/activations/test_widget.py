@@ -79,4 +79,4 @@ def test_the_map_says_what_is_known_of_an_activation(zoo, selected):
     picture, lowest = zoo.picture(), chosen["lowest"]
     assert zoo.score() == lowest and f"lowest score {'&lt; 0.001' if lowest < 0.0005 else f'{lowest:.3f}'}" in picture
     at = f"{chosen['at']:.1f}".replace("-", "\N{MINUS SIGN}")
-    assert f"lowest at a mean of {at}; non-linear over {chosen['width']:.1f} of the 40 between means" in picture
+    assert f"lowest at a mean of {at}; non-linear at {round(5 * chosen['width'])} of 201 means" in picture

@@ -27,6 +27,9 @@ export function evaluate(state) {
   return { score: chosen(state)?.lowest ?? NaN };
 }
 
+/** The distance of neighbouring means (laws.py): a width is so often this. */
+const STEP = 0.2;
+
 /** A score to three digits. None is 0, only too small to be told from it. */
 const low = (score) => (score < 0.0005 ? "< 0.001" : format(score, 3));
 
@@ -47,8 +50,9 @@ export function places(activations) {
 
 /** One line about an activation. */
 export function describe({ family, width, at, dead }) {
-  const out = dead > 0 ? `; dead over ${format(dead, 1)}` : "";
-  return `${family}; lowest at a mean of ${format(at, 1)}; non-linear over ${format(width, 1)} of the 40 between means of \u221220 and 20${out}`;
+  const [bent, still] = [width, dead].map((length) => Math.round(length / STEP));
+  const out = still > 0 ? `; dead at ${still}` : "";
+  return `${family}; lowest at a mean of ${format(at, 1)}; non-linear at ${bent} of 201 means from \u221220 to 20${out}`;
 }
 
 /** The marks of the families and their names, in two columns. */
