@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,8 @@ from scripts import load_script
 from torch import nn
 
 from affscore_book.decade.networks import build
+from affscore_book.uses.doses import load_doses
+from affscore_book.uses.figures import plot_doses
 from affscore_study.uses import dose, shares
 from affscore_study.uses.dose import (
     DOSE_SEEDS,
@@ -129,6 +132,22 @@ def test_whether_the_score_came_with_the_share_is_said():
     assert dose.shift_reading({}, "vgg11") == "not run yet"
     with pytest.raises(ValueError, match="runs has no seed of vgg11 with shift, low and placebo"):
         dose.shift_table({}, "vgg11")
+
+
+@pytest.mark.usefixtures("figures_closed")
+def test_picture_has_a_mark_for_each_training_that_ended():
+    runs = made_up(lambda network: -8.0)
+    runs["vgg11"][DOSE_SEEDS[0]]["high"] = {"failed": "the loss of epoch 1 is not finite"}
+    plot_doses(runs, {"resnet18": "0.1", "vgg11": "0.3"})
+    for axes, lacking in zip(plt.gcf().axes, (0, 1), strict=True):
+        lines, marks = (
+            [line for line in axes.lines if (line.get_marker() == "None") == bare] for bare in (True, False)
+        )
+        assert sum(len(mark.get_xdata()) for mark in marks) == sum(len(arms_of(seed)) for seed in DOSE_SEEDS) - lacking
+        assert sum(len(line.get_xdata()) for line in lines) == 3 * len(DOSE_SEEDS) - lacking
+    heights = sorted(100 * arms["placebo"]["noise"]["0.1"] for arms in runs["resnet18"].values())
+    (placebo,) = (mark for mark in plt.gcf().axes[0].lines if mark.get_label() == "towards its own score")
+    assert sorted(placebo.get_ydata()) == pytest.approx(heights)
 
 
 def test_an_aim_is_a_floor_and_a_target_or_shares():
@@ -277,7 +296,7 @@ def test_pilots_precede_arms_and_a_stopped_script_resumes(script, tmp_path, monk
     script.main([*about, "--pilots"])
     script.main(about)
     assert list(dose.load_pilots(tmp_path)) == ["0.4", "0.5"] and not list((tmp_path / "dose" / "work").iterdir())
-    arms = dose.load_doses(tmp_path)["vgg11"][40]
+    arms = load_doses(tmp_path)["vgg11"][40]
     assert list(arms) == arms_of(40)
     assert arms["placebo"]["target"] == arms["none"]["mean"] and arms["shift"]["wanted"] == arms["low"]["shares"]
     assert arms["low"]["target"] == dose.low_target("vgg11", dose.load_pilots(tmp_path))
@@ -287,7 +306,7 @@ def test_pilots_precede_arms_and_a_stopped_script_resumes(script, tmp_path, monk
     del record["arms"]["shift"]
     file.write_text(json.dumps(record))
     script.main(about)
-    again = dose.load_doses(tmp_path)["vgg11"][40]["shift"]
+    again = load_doses(tmp_path)["vgg11"][40]["shift"]
     assert again | {"seconds": 0, "history": 0} == arms["shift"] | {"seconds": 0, "history": 0}
 
 

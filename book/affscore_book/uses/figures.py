@@ -10,10 +10,11 @@ import numpy as np
 from affscore_book.kit.statistics import Interval
 from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
 from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
+from affscore_book.uses.doses import Doses
 from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
 from affscore_book.uses.targets import OUTCOMES, POINT, Aim, Runs, all_aims, counts
 
-__all__ = ["plot_alarms", "plot_costs", "plot_known", "plot_mended", "plot_removal", "plot_targets"]
+__all__ = ["plot_alarms", "plot_costs", "plot_doses", "plot_known", "plot_mended", "plot_removal", "plot_targets"]
 
 LOOKS = {
     "score": (GREEN, "o", "-"), "paired R²": (BLUE, "s", "--"), "sign entropy": (VERMILION, "^", ":"),
@@ -121,3 +122,34 @@ def plot_targets(runs: Runs, network: str, outcome: str = "accuracy") -> None:
                 named.add(way)
     axes.set(xlabel="mean score of the calls after training", ylabel=LABELS[outcome])
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
+
+
+@styled
+def plot_doses(doses: Doses, noises: Mapping[str, str]) -> None:
+    """Accuracy under noise against the mean score that was reached; a panel for each network and its noise.
+
+    Thin lines join the three trainings of a seed that feel a penalty.
+    """
+    looks = {
+        "none": (INK, "P", "no penalty"), "placebo": (ORANGE, "s", "towards its own score"),
+        "low": (BLUE, "o", "towards a lower one"), "high": (GREEN, "^", "towards .9"),
+        "shift": (VERMILION, "D", "no penalty, shifted inputs"),
+    }  # fmt: skip
+    figure, rows = panels(len(noises), height=3.4 * len(noises))
+    for axes, (network, noise) in zip(rows, noises.items(), strict=True):
+        places = [
+            {arm: (run["mean"], 100 * run["noise"][noise]) for arm, run in arms.items() if "failed" not in run}
+            for arms in doses[network].values()
+        ]
+        for seed in places:
+            pushed = [seed[arm] for arm in ("low", "placebo", "high") if arm in seed]
+            axes.plot(*zip(*pushed, strict=True), color="#999999", linewidth=0.8, zorder=1)
+        for arm, (colour, mark, label) in looks.items():
+            found = [seed[arm] for seed in places if arm in seed]
+            if found:
+                axes.plot(*zip(*found, strict=True), mark, color=colour, label=label,
+                          markerfacecolor="none" if arm == "shift" else colour)  # fmt: skip
+        axes.set_title(f"{network}, noise of {noise.removeprefix('0')}")
+        axes.set_ylabel("accuracy (%)")
+    rows[-1].set_xlabel("mean score of the calls after training")
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)

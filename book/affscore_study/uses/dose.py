@@ -64,20 +64,20 @@ from affscore_book.decade.training import FLOORS
 from affscore_book.kit.statistics import Interval, shown, student_interval
 from affscore_book.kit.stored import read_results
 from affscore_book.kit.tables import Table
+from affscore_book.uses.doses import ARMS, DOSE_SCRIPT, Doses
 from affscore_book.uses.targets import LIMIT, OUTCOMES
 from affscore_study.kit.claims import Claim
 from affscore_study.uses.power import power_of_pairs
 
 __all__ = [
-    "ARMS", "DOSED", "DOSE_SEEDS", "HIGH_TARGET", "PILOTS", "PILOT_SEED", "SHIFT_SEEDS", "Doses", "aim_met",
-    "arms_of", "dose_claims", "dose_power", "dose_table", "dose_verdict", "load_doses", "load_pilots", "low_target",
-    "shift_reading", "shift_table", "slope_table",
+    "DOSED", "DOSE_SEEDS", "HIGH_TARGET", "PILOTS", "PILOT_SEED", "SHIFT_SEEDS", "aim_met", "arms_of", "dose_claims",
+    "dose_power", "dose_table", "dose_verdict", "load_pilots", "low_target", "shift_reading", "shift_table",
+    "slope_table",
 ]  # fmt: skip
 
 #: The networks with their low targets; None if the pilots decide it.
 DOSED: dict[str, float | None] = {"resnet18": 0.6, "vgg11": None}
 DOSE_SEEDS, SHIFT_SEEDS, PILOT_SEED = tuple(range(40, 48)), tuple(range(40, 44)), 39
-ARMS = ("none", "placebo", "low", "high", "shift")
 HIGH_TARGET, PILOTS, FALLBACK = 0.9, (0.4, 0.5), 0.6
 SHARE_LIMIT = 0.03
 #: The least number of pairs, of eight, with which a network is judged.
@@ -93,10 +93,6 @@ OUTCOMES_OF_DOSES: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "contrast": lambda run: 100 * run["corrupted"]["contrast"],
     "blur": lambda run: 100 * run["corrupted"]["blur"],
 }
-SCRIPT = "book/data/uses/dose.py"
-
-#: The runs by network, seed and arm.
-Doses = dict[str, dict[int, dict[str, dict[str, Any]]]]
 
 
 def arms_of(seed: int) -> list[str]:
@@ -108,25 +104,13 @@ def arms_of(seed: int) -> list[str]:
     return [arm for arm in ARMS if arm != "shift" or seed in SHIFT_SEEDS]
 
 
-def load_doses(folder: str | Path) -> Doses:
-    """Every stored run, or an empty dictionary if there is none; ``folder`` is ``book/data/uses``.
-
-    Raises ValueError if a file is damaged.
-    """
-    found: Doses = {}
-    for file in sorted((Path(folder) / "dose" / "results").glob("*.json")):
-        record = read_results(file, dict, SCRIPT)
-        found.setdefault(record["network"], {})[record["seed"]] = record["arms"]
-    return found
-
-
 def load_pilots(folder: str | Path) -> dict[str, dict[str, Any]]:
     """The pilots of VGG11 by their target as text; ``folder`` is ``book/data/uses``.
 
     Raises FileNotFoundError if there are none, and ValueError if the file is damaged.
     """
     file = Path(folder) / "dose" / "pilots" / f"vgg11-{PILOT_SEED}.json"
-    return read_results(file, lambda content: dict(content["arms"]), SCRIPT)
+    return read_results(file, lambda content: dict(content["arms"]), DOSE_SCRIPT)
 
 
 def aim_met(run: Mapping[str, Any]) -> bool:
@@ -164,7 +148,7 @@ def low_target(network: str, pilots: Mapping[str, Mapping[str, Any]]) -> float:
     if (fixed := DOSED[network]) is not None:
         return fixed
     if missing := [target for target in PILOTS if str(target) not in pilots]:
-        raise ValueError(f"pilots lacks {' and '.join(map(str, missing))}; {SCRIPT} --pilots makes them.")
+        raise ValueError(f"pilots lacks {' and '.join(map(str, missing))}; {DOSE_SCRIPT} --pilots makes them.")
     return min([target for target in PILOTS if aim_met(pilots[str(target)])], default=FALLBACK)
 
 
@@ -273,7 +257,7 @@ def shift_table(runs: Doses, network: str) -> Table:
     """
     some, outcome = _shifted(runs, network), PRIMARY[network][0]
     if not some:
-        raise ValueError(f"runs has no seed of {network} with shift, low and placebo; {SCRIPT} makes them.")
+        raise ValueError(f"runs has no seed of {network} with shift, low and placebo; {DOSE_SCRIPT} makes them.")
     rows = []
     for arm in ("shift", "low", "placebo"):
         found = [each[arm] for each in some]
