@@ -146,7 +146,7 @@ def test_picture_has_a_mark_for_each_training_that_ended():
         assert sum(len(mark.get_xdata()) for mark in marks) == sum(len(arms_of(seed)) for seed in DOSE_SEEDS) - lacking
         assert sum(len(line.get_xdata()) for line in lines) == 3 * len(DOSE_SEEDS) - lacking
     heights = sorted(100 * arms["placebo"]["noise"]["0.1"] for arms in runs["resnet18"].values())
-    (placebo,) = (mark for mark in plt.gcf().axes[0].lines if mark.get_label() == "towards its own score")
+    (placebo,) = (mark for mark in plt.gcf().axes[0].lines if mark.get_label() == "placebo: towards its own score")
     assert sorted(placebo.get_ydata()) == pytest.approx(heights)
 
 

@@ -131,9 +131,9 @@ def plot_doses(doses: Doses, noises: Mapping[str, str]) -> None:
     Thin lines join the three trainings of a seed that feel a penalty.
     """
     looks = {
-        "none": (INK, "P", "no penalty"), "placebo": (ORANGE, "s", "towards its own score"),
-        "low": (BLUE, "o", "towards a lower one"), "high": (GREEN, "^", "towards .9"),
-        "shift": (VERMILION, "D", "no penalty, shifted inputs"),
+        "none": (INK, "P", "none: no penalty"), "placebo": (ORANGE, "s", "placebo: towards its own score"),
+        "low": (BLUE, "o", "low: towards a lower score"), "high": (GREEN, "^", "high: towards .9"),
+        "shift": (VERMILION, "D", "shifted inputs of the calls"),
     }  # fmt: skip
     figure, rows = panels(len(noises), height=3.4 * len(noises))
     for axes, (network, noise) in zip(rows, noises.items(), strict=True):

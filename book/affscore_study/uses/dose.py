@@ -214,7 +214,7 @@ def dose_verdict(runs: Doses, network: str) -> str:
 
 
 def dose_table(runs: Doses, network: str) -> Table:
-    """A table of each outcome: its mean in each arm, the primary comparison, and *none* − *placebo*.
+    """A table of each outcome: its mean in each arm, the primary comparison, and each arm with the placebo.
 
     The differences have 95 % intervals. All outcomes except the primary one are secondary, without correction.
     """
@@ -225,7 +225,7 @@ def dose_table(runs: Doses, network: str) -> Table:
         for arm in ARMS[:4]:
             ended = [arms[arm] for arms in runs[network].values() if arm in arms and "failed" not in arms[arm]]
             row[arm] = f"{fmean(map(of, ended)):.1f}" if ended else "-"
-        for a, b in ((one, other), ("none", "placebo")):
+        for a, b in dict.fromkeys([(one, other), *((arm, "placebo") for arm in ("low", "high", "none"))]):
             gaps = _gaps(runs, network, outcome, a, b)
             row[f"{a} − {b}"] = shown(student_interval(gaps), 1) if len(gaps) >= 5 else "-"
         rows.append(row)
