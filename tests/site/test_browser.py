@@ -144,6 +144,7 @@ def test_page(chromium, base, page):
     And its widgets answer the keyboard with Python's score, and read out the numbers that they draw.
     """
     with opened(chromium, base, page, color_scheme="dark") as (tab, problems):
+        assert tab.evaluate(COVERING_NO_OUTPUT) == [], "a question stands where nothing answers it"
         settle(tab)
         tab.evaluate("() => { for (const image of document.images) image.loading = 'eager'; }")
         tab.wait_for_function("[...document.images].every(image => image.complete)")
@@ -165,6 +166,14 @@ def test_page(chromium, base, page):
             small = figure.evaluate(SMALL_TEXT)
             assert small == [], f"too small to read: {small}"
         assert problems == []
+
+
+# The questions below which no output is covered until a reader has chosen.
+COVERING_NO_OUTPUT = """() => {
+  const order = [...document.querySelectorAll(".predict, .predict-covered .cell_output")];
+  const lacking = order.filter((part, at) => part.matches(".predict") && !order[at + 1]?.matches(".cell_output"));
+  return lacking.map((part) => part.dataset.predict);
+}"""
 
 
 def raw_formulas(tab: Any) -> list[str]:

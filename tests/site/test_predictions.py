@@ -24,24 +24,6 @@ def bar(tab: Any) -> Any:
     return tab.locator(f"{QUESTION} + .predict-bar button")
 
 
-@pytest.mark.parametrize("page", ASKING)
-def test_every_question_covers_what_answers_it(chromium, page):
-    """A question that covers no output stands at the wrong place, or its answer is no output."""
-    with opened(chromium, FILES, page) as (tab, problems):
-        asked, covering = tab.evaluate(
-            """() => {
-                const order = [...document.querySelectorAll(".predict, .predict-covered .cell_output")];
-                const questions = order.filter((part) => part.matches(".predict"));
-                const covering = order.filter((part, at) =>
-                    part.matches(".predict") && order[at + 1]?.matches(".cell_output"));
-                return [questions, covering].map((parts) => parts.map((part) => part.dataset.predict));
-            }"""
-        )
-        assert asked == covering and asked
-        seen = [part for part in tab.locator(".predict-covered").all() if part.is_visible()]
-        assert not seen and problems == []
-
-
 def test_a_choice_shows_what_follows(chromium):
     with opened(chromium, FILES, PAGE) as (tab, _):
         assert not shows(tab, "#figure-3 img") and not shows(tab, "#figure-3 figcaption p")
