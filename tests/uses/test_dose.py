@@ -176,6 +176,17 @@ def test_power_is_that_of_simulated_pairs():
     assert powers == sorted(powers)
 
 
+def test_power_found_is_that_of_the_found_spread():
+    """The power after the runs is that of the standard deviation of their paired differences."""
+    runs = made_up(lambda network: 0.0, scatter=4.0)
+    for row in dose.dose_power_found(runs).rows():
+        outcome, one, other = PRIMARY[row["network"]]
+        of = dose.OUTCOMES_OF_DOSES[outcome]
+        spread = np.std([of(arms[one]) - of(arms[other]) for arms in runs[row["network"]].values()], ddof=1)
+        assert float(row["spread found"]) == pytest.approx(spread, abs=0.01)
+        assert float(row["at 0.05"]) == pytest.approx(power_of_pairs(MATTERS, spread, 8, 0.05), abs=0.01)
+
+
 # ------------------------------------------------------------------------------------------------ shares and shifts
 
 

@@ -71,8 +71,8 @@ from affscore_study.uses.power import power_of_pairs
 
 __all__ = [
     "DOSED", "DOSE_SEEDS", "HIGH_TARGET", "PILOTS", "PILOT_SEED", "SHIFT_SEEDS", "aim_met", "arms_of", "dose_claims",
-    "dose_power", "dose_table", "dose_verdict", "load_pilots", "low_target", "shift_reading", "shift_table",
-    "slope_table",
+    "dose_power", "dose_power_found", "dose_table", "dose_verdict", "load_pilots", "low_target",
+    "shift_reading", "shift_table", "slope_table",
 ]  # fmt: skip
 
 #: The networks with their low targets; None if the pilots decide it.
@@ -286,3 +286,13 @@ def dose_power(alphas: tuple[float, ...] = (0.0125, 0.025, 0.05)) -> Table:
         | {f"at {alpha:g}": power_of_pairs(points, spread, len(DOSE_SEEDS), alpha) for alpha in alphas}
         for network, spread in SPREADS.items() for points in (4.0, 6.0, 8.0, 10.0)
     ], digits=2)  # fmt: skip
+
+
+def dose_power_found(runs: Doses) -> Table:
+    """A table of the power for :data:`MATTERS` points with the standard deviation of the paired differences found."""
+    rows = []
+    for network, (outcome, one, other) in PRIMARY.items():
+        spread = float(np.std(_gaps(runs, network, outcome, one, other), ddof=1))
+        power = {f"at {alpha:g}": power_of_pairs(MATTERS, spread, len(DOSE_SEEDS), alpha) for alpha in (0.025, 0.05)}
+        rows.append({"network": network, "points": MATTERS, "spread found": spread} | power)
+    return Table.from_rows(rows, digits=2)
