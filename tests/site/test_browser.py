@@ -80,6 +80,8 @@ def opened(browser: Any, base: str, page: str = "", **options: Any) -> Iterator[
         tab.on("websocket", lambda socket: problems.append(f"socket to {socket.url}"))
         if page:
             tab.goto(base + page, wait_until="load")
+            tab.wait_for_function("!document.querySelector('meta[http-equiv=refresh]')")  # such a page is left at once
+            tab.wait_for_load_state("load")
         yield tab, problems
     finally:
         context.close()
