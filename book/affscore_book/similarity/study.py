@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from typing import Any
 
@@ -49,12 +50,13 @@ class SimilarityStudy:
     def procrustes(self, kind: str, measure: str) -> np.ndarray:
         """Similarity and mean of its null, shape (pairs, layers, 2)."""
         stored = self._content["procrustes"][kind]
-        pairs = next(iter(stored.values()))
+        pairs = self._pairs(kind)
         return np.array([[stored[layer][pair][measure] for layer in self.layers(kind)] for pair in pairs])
 
     def maps(self, kind: str, kernel: str, which: str = "map") -> np.ndarray:
         """CKA between all layers of two networks, or ``which="null"``, shape (pairs, layers, layers)."""
-        return np.array([pair[which] for pair in self._content["cka"][kind][kernel].values()])
+        stored = self._content["cka"][kind][kernel]
+        return np.array([stored[pair][which] for pair in self._pairs(kind)])
 
     def diagonal(self, kind: str, kernel: str) -> np.ndarray:
         """CKA of the same layer in two networks, shape (pairs, layers)."""
@@ -65,19 +67,27 @@ class SimilarityStudy:
         value, null = np.moveaxis(self.procrustes(kind, measure), -1, 0)
         return value - null
 
-    def pairs_of(self, kept: np.ndarray) -> np.ndarray:
+    def networks(self, kind: str) -> int:
+        """The number of networks of a kind, whose seeds are 0, 1, 2, ..."""
+        return _networks(len(next(iter(self._content["procrustes"][kind].values()))))
+
+    def pairs_of(self, kind: str, kept: np.ndarray) -> np.ndarray:
         """Which of the pairs, in the order of :meth:`maps`, are between networks of ``kept``, bool (pairs,)."""
-        pairs = itertools.combinations(range(self.settings["seeds"]), 2)
+        pairs = itertools.combinations(range(self.networks(kind)), 2)
         return np.array([set(pair) <= set(kept.tolist()) for pair in pairs])
+
+    def _pairs(self, kind: str) -> list[str]:
+        """The names of the pairs: 0-1, 0-2, ..., 1-2, ..."""
+        return [f"{one}-{other}" for one, other in itertools.combinations(range(self.networks(kind)), 2)]
 
     def over_networks(self, values: Any) -> Interval:
         """Mean of one value for each pair (pairs,), in the order of :meth:`maps`, with an interval over networks.
 
         Pairs that share a network are not independent: see :func:`affscore_book.kit.statistics.over_pairs`.
         """
-        pairs = list(itertools.combinations(range(self.settings["seeds"]), 2))
-        table = np.full((self.settings["seeds"],) * 2, np.nan)
-        for (first, second), value in zip(pairs, values, strict=True):
+        networks = _networks(len(values))
+        table = np.full((networks, networks), np.nan)
+        for (first, second), value in zip(itertools.combinations(range(networks), 2), values, strict=True):
             table[first, second] = table[second, first] = value
         return over_pairs(table)
 
@@ -151,6 +161,11 @@ class SimilarityStudy:
     def best_units(self, name: str, layer: str, *, top_of: str = "map") -> list[list[tuple[int, str, float]]]:
         """The two best units of a layer of one network at alpha = 0, 1/2 and 1: number, concept and IoU of each."""
         return [[tuple(unit) for unit in step["best"]] for step in self._content["units"][top_of][name][layer]]
+
+
+def _networks(pairs: int) -> int:
+    """The number of networks that have so many pairs."""
+    return round((1 + math.sqrt(1 + 8 * pairs)) / 2)
 
 
 def _is_of(name: str, prefix: str) -> bool:

@@ -43,7 +43,7 @@ def least_step(study: SimilarityStudy, kind: str, kernel: str) -> Interval:
     """The least fall of CKA from one activation to the next, which is below 0 if CKA rises somewhere."""
     along = study.diagonal(kind, kernel)
     falls = along[:, :-1] - along[:, 1:]
-    return leaving_out(lambda kept: float(falls[study.pairs_of(kept)].mean(0).min()), study.settings["seeds"])
+    return leaving_out(lambda kept: float(falls[study.pairs_of(kind, kept)].mean(0).min()), study.networks(kind))
 
 
 def decays_faster(study: SimilarityStudy, kind: str) -> Interval:
@@ -113,9 +113,10 @@ def _figure_9(study: SimilarityStudy) -> dict[str, dict[str, Any]]:
 
     def alike(found: dict[str, np.ndarray]) -> Interval:
         def statistic(kept: np.ndarray) -> float:
-            return float(spearmanr(*(of_group[study.pairs_of(kept)].mean(0) for of_group in found.values())).statistic)
+            pairs = study.pairs_of("resnet20", kept)
+            return float(spearmanr(*(of_group[pairs].mean(0) for of_group in found.values())).statistic)
 
-        return _cut(leaving_out(statistic, study.settings["seeds"]), -1)
+        return _cut(leaving_out(statistic, study.networks("resnet20")), -1)
 
     return {
         "alike": {reading: alike(found) for reading, found in readings.items()},

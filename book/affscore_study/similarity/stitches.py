@@ -59,9 +59,9 @@ def over_layers(study: SimilarityStudy, stitched: StitchingStudy, layers: np.nda
 
     def statistic(kept: np.ndarray) -> float:
         penalties = np.nanmean(tables[:, kept[:, None], kept], axis=(1, 2))
-        return rank_correlation(heights[study.pairs_of(kept)].mean(0), penalties)
+        return rank_correlation(heights[study.pairs_of("resnet20", kept)].mean(0), penalties)
 
-    return Interval(*np.clip(leaving_out(statistic, study.settings["seeds"]), -1, 1).tolist())
+    return Interval(*np.clip(leaving_out(statistic, study.networks("resnet20")), -1, 1).tolist())
 
 
 def against_stitches(study: SimilarityStudy, stitched: StitchingStudy) -> Table:
