@@ -30,12 +30,14 @@ def hairy(values, size=0.01):
 class Planted(StitchingStudy):
     """A study of four networks a kind, each the first of one pair, whose penalties are given.
 
+    ``more`` are penalties, by kind, of the pairs of four further networks.
+
     ``points(kind, layer, stitch, fit, **more)`` is the penalty of all pairs, or one a pair; pairs differ by ``spread``.
     """
 
-    def __init__(self, points, spread=0.0, hair=0.01, accuracies=None, scores=None):
+    def __init__(self, points, spread=0.0, hair=0.01, accuracies=None, scores=None, more=None):
         super().__init__(SETTINGS, accuracies or {}, [], scores or {})
-        vars(self).update(points=points, spread=spread, hair=hair)  # the class is frozen
+        vars(self).update(points=points, spread=spread, hair=hair, more=more or {})  # the class is frozen
 
     def layers(self, kind):
         return MYRTLE if kind.startswith("myrtle") else RESNET
@@ -44,6 +46,9 @@ class Planted(StitchingStudy):
         table = np.full((4, 4), np.nan)
         values = self.points(kind, layer, stitch, fit, **more) + self.spread * (np.arange(4) - 1.5)
         table[np.arange(4), (np.arange(4) + 1) % 4] = hairy(values, self.hair)
+        if kind in self.more:
+            table = np.pad(table, (0, 4), constant_values=np.nan)
+            table[4 + np.arange(4), 4 + (np.arange(4) + 1) % 4] = hairy(np.full(4, self.more[kind]), self.hair)
         return table
 
 
@@ -265,6 +270,8 @@ def test_a_permutation_costs_more_where_no_relu_follows(without, between, expect
         return (3.0 + extra * (stitch == "g_relu")) * (not inside_block(layer))
 
     assert verdicts(claims.without_relu(Planted(points))) == expected
+    some = claims.without_relu(Planted(points, more={"resnet20": 500.0}))[1]
+    assert some.ours == pytest.approx(without - between, abs=0.1), "seeds that one kind alone has do not count"
 
 
 def leaky(accuracy, points):
