@@ -219,12 +219,12 @@ def too_many_verdicts(notebook) -> list[str]:
 
 
 def too_many_words(notebook) -> list[str]:
-    """A student reads 3,000 words in the half hour that a chapter has for its prose. A figure has its own minute."""
+    """A student reads 2,900 words in the half hour that a chapter has for its prose. A figure has its own minute."""
     aside = ("solution", "proof", "folded")
     texts = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"
              and plain_markdown.kind_and_label(cell)[0] not in aside and not CAPTION.match(cell["source"])]  # fmt: skip
     words = sum(map(chapter_minutes.words, texts))
-    return [f"{words} words; 3000 are enough"] if words > 3000 else []
+    return [f"{words} words; 2900 are enough"] if words > 2900 else []
 
 
 def widgets_without_a_question(notebook) -> list[str]:
