@@ -158,7 +158,7 @@ def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str], l
     """Markdown whose links to the published book are references within this build.
 
     ``pages`` maps a page's name to its file, ``words`` an anchor of the glossary to its word, ``labels`` a label to its
-    kind. Raises ValueError for a page or a word that is not there.
+    kind. Raises ValueError for a page or a word that is not there, and for emphasis inside a link to the glossary.
     """
 
     def reference(match: re.Match) -> str:
@@ -170,6 +170,8 @@ def linked(text: str, base: str, pages: dict[str, str], words: dict[str, str], l
         if page == "glossary" and anchor:
             if anchor not in words:
                 raise ValueError(f"a link goes to {anchor!r}, which is no word of the glossary.")
+            if re.search(r"[*_`]", name):
+                raise ValueError(f"the text {name!r} of a link to the glossary has emphasis; put that outside.")
             return f"{{term}}`{name} <{words[anchor]}>`"
         if anchor in labels:
             return f"{{{'ref' if labels[anchor] == 'exercise' else 'prf:ref'}}}`{name} <{anchor}>`"

@@ -118,6 +118,12 @@ def test_a_link_to_what_is_not_there_is_an_error(address):
         plain_markdown.linked(f"[a]({BASE}{address})", BASE, PAGES, WORDS, LABELS)
 
 
+def test_emphasis_inside_a_link_to_the_glossary_is_an_error():
+    """Sphinx would print its asterisks."""
+    with pytest.raises(ValueError, match="has emphasis"):
+        plain_markdown.linked(f"[*a*]({BASE}book/glossary.html#term-affine-map)", BASE, PAGES, WORDS, LABELS)
+
+
 def test_every_link_within_the_book_leads_to_an_anchor(site):
     pages = {path.name: path.read_text(encoding="utf-8") for path in (site / "book").glob("*.html")}
     anchors = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in pages.items()}
