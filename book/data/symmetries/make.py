@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument(
         "--networks",
         nargs="*",
-        default=[f"{kind}_{seed}" for kind in ("myrtle", "myrtle_without_norm") for seed in range(4)],
+        default=[f"{kind}_{seed}" for kind in ("myrtle", "myrtle_without_norm") for seed in range(16)],
     )
     parser.add_argument("--images", type=int, default=1024, help="training images for the later layers")
     parser.add_argument("--test", type=int, default=1000, help="test images")
@@ -117,9 +117,10 @@ def main() -> None:
     if options.smoke:
         options.networks, options.images, options.test, options.draws = options.networks[:1], 128, 100, 1
 
+    # The networks are no setting: more of them leave what is stored as it is.
     settings = {
         key: getattr(options, key)
-        for key in ("networks", "images", "test", "epochs", "batch_size", "rate", "draws", "group_draws", "spread")
+        for key in ("images", "test", "epochs", "batch_size", "rate", "draws", "group_draws", "spread")
     }
     stored = open_results(options.out, settings, networks={}, runs={})
     if options.device != "cpu":
