@@ -36,9 +36,9 @@ from affscore_book.kit.networks import activation_layers, load_network
 from affscore_book.kit.training import ImageData, image_data
 from affscore_book.similarity.concepts import Concepts, labelled_concepts
 from affscore_book.similarity.kernels import cka_map, gram
-from affscore_book.similarity.procrustes import procrustes
 from affscore_study.kit.run_files import open_results, store_results
 from affscore_study.similarity.drawn_concepts import generated_concepts
+from affscore_study.similarity.many_pairs import layer_of, pair_similarities
 from affscore_study.similarity.rotated_units import Rotation, dissect_rotated, rotation_curve
 
 FOLDER = Path(__file__).parent
@@ -120,15 +120,12 @@ def similarities(result: dict[str, Any], save: Save, data: ImageData) -> None:
             done = result["procrustes"].setdefault(kind, {}).setdefault(layer, {})
             wanted = settings["measures"][kind]
             if missing := [pair for pair in pairs if not done.get(pair, {}).keys() >= set(wanted)]:
-                outputs = [layer_outputs(network, [layer], some)[layer] for network in networks]
+                outputs = [layer_of(layer_outputs(network, [layer], some)[layer]) for network in networks]
                 for pair in missing:
-                    a, b = (outputs[index] for index in pairs[pair])
-                    for name in (name for name in wanted if name not in done.setdefault(pair, {})):
-                        group, _, uncentred = name.partition("_")
-                        found = procrustes(a, b, group, centred=not uncentred, null=settings["null"])
-                        done[pair][name] = rounded([found.value, found.null_mean])
-                        if name == "relu":
-                            done[pair]["dead"] = [len(found.dead_x), len(found.dead_y)]
+                    both = [outputs[index] for index in pairs[pair]]
+                    found = pair_similarities(*both, wanted, settings["null"])
+                    done[pair] = {name: rounded(values) for name, values in found.items()}
+                    done[pair]["dead"] = [int((~one.live[True]).sum()) for one in both]
                 save()
         for kernel in kernels:
             done = result["cka"].setdefault(kind, {}).setdefault(kernel, {})
