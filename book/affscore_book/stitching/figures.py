@@ -66,17 +66,17 @@ def plot_penalties(study: StitchingStudy) -> None:
 
 @styled
 def plot_blocks(study: StitchingStudy) -> None:
-    """Figure 6: the penalty at every activation of ResNet20, means and pairs; inside blocks on grey."""
+    """Figure 6: the penalty at every activation of ResNet20, means and pairs; a grey bar marks the inside of a block."""
     layers = study.layers("resnet20")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
     for place, layer in zip(at, layers, strict=True):
         if inside_block(layer):
-            axes.axvspan(place - 0.5, place + 0.5, color="#ececec", zorder=0)
+            axes.axvspan(place - 0.4, place + 0.4, ymax=0.03, color="#999999", zorder=0)
     for stitch, offset in (("full", -0.1), ("g_relu", 0.1)):
         _pairs(axes, at + offset, study.tables("resnet20", layers, stitch), *LOOKS[stitch])
     axes.set(xlim=(0.4, len(layers) + 0.6), xticks=at[1::2])
-    _penalties(axes, "activation, in order (grey: inside a block)")
+    _penalties(axes, "activation, in order (grey bar: inside a block)")
 
 
 @styled
