@@ -1,5 +1,6 @@
 """Similarity against the price of a stitch: planted relations are found, and four layers decide nothing."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -24,8 +25,9 @@ def test_a_planted_relation_is_found_and_a_reversed_one_too(stored, monkeypatch)
     layers = ~study.inside("resnet20")
     heights = study.heights("resnet20", "relu")[:, layers]
     for sign in (-1, 1):
-        tables = np.full((layers.sum(), 4, 4), np.nan)
-        for number, (a, b) in enumerate(((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))):
+        networks = study.networks("resnet20")
+        tables = np.full((layers.sum(), networks, networks), np.nan)
+        for number, (a, b) in enumerate(itertools.combinations(range(networks), 2)):
             tables[:, a, b] = tables[:, b, a] = sign * heights[number]
         monkeypatch.setattr(type(stitched), "tables", lambda *_, planted=tables: planted)
         found = stitches.over_layers(study, stitched, layers)

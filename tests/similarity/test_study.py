@@ -61,12 +61,13 @@ def test_units_are_counted_once_by_category(top_of):
         shares = study.categories(kind, top_of=top_of)
         assert set(shares) <= {"object", "level", "edge", "part"}
         total = np.sum(list(shares.values()), axis=0)
-        assert total.shape == (4, 3)
+        networks = 16 if kind == "resnet20" else 4
+        assert total.shape == (networks, 3)
         np.testing.assert_allclose(total[:, 0], study.curves(kind, top_of=top_of)[:, 0], atol=1e-4)
         for layer in study.settings["dissection"]["residual"]:
             for first, second in study.best_units(f"{kind}_0", layer, top_of=top_of):
                 assert first[0] != second[0] and 1 > first[2] >= second[2] > 0
-        assert study.inside_rises(kind, top_of=top_of).shape == (4,)
+        assert study.inside_rises(kind, top_of=top_of).shape == (networks,)
 
 
 @pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time

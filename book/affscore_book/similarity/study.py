@@ -118,7 +118,7 @@ class SimilarityStudy:
         A network is one observation: its layers and rotations are averaged first.
         """
         found = self.dissection(prefix, layer=layer, top_of=top_of)
-        networks = sorted({name for name, _ in found})
+        networks = dict.fromkeys(name for name, _ in found)
         return np.array([
             np.mean([curve["fraction"].mean(0) for (name, _), curve in found.items() if name == network], axis=0)
             for network in networks

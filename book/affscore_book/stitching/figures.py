@@ -66,7 +66,7 @@ def plot_penalties(study: StitchingStudy) -> None:
 
 @styled
 def plot_blocks(study: StitchingStudy) -> None:
-    """Figure 6: the penalty at every activation of ResNet20, means and pairs; a grey bar marks the inside of a block."""
+    """The penalty at every activation of ResNet20, means and pairs; grey bars mark the insides of blocks."""
     layers = study.layers("resnet20")
     at = np.arange(1, len(layers) + 1)
     _, (axes,) = panels(height=5.2)
