@@ -24,7 +24,7 @@ from affscore.arguments import check_choice, whole_number
 from affscore_book.similarity.channels import as_samples, checked_pair, square_sum, unit_live_channels, unit_matrix
 from affscore_book.similarity.results import Similarity, random_orders, similarity
 
-__all__ = ["procrustes"]
+__all__ = ["best_matching", "best_rotation", "from_gain", "procrustes"]
 
 
 def procrustes(x: Any, y: Any, group: str = "relu", *, centred: bool = True, null: int = 10) -> Similarity:
@@ -77,7 +77,7 @@ def procrustes(x: Any, y: Any, group: str = "relu", *, centred: bool = True, nul
             f"x has shape {tuple(x.shape)} and y has shape {tuple(y.shape)}; Procrustes compares pixel by pixel, so "
             "height and width should be the same."
         )
-    normed, best = (unit_live_channels, _matching) if group == "relu" else (unit_matrix, _nuclear)
+    normed, best = (unit_live_channels, best_matching) if group == "relu" else (unit_matrix, best_rotation)
     (a, alive_x), (b, alive_y) = normed(x, "x", centred), normed(y, "y", centred)
     if a.shape[1] > b.shape[1]:
         a, b = b, a
@@ -88,17 +88,28 @@ def procrustes(x: Any, y: Any, group: str = "relu", *, centred: bool = True, nul
     pixels = b.reshape(len(y), -1, b.shape[1])
     for order in random_orders(len(y), null, y.device):
         gain, _ = best(a.T @ pixels[order].reshape(-1, b.shape[1]))
-        values.append(1 - math.sqrt(max(0.0, 2 * (size - 2 * gain) / size)) / 2)
+        values.append(from_gain(gain, size))
     return similarity(values, x, y, alive_x, alive_y, distance)
 
 
-def _nuclear(cross: Tensor) -> tuple[float, Tensor]:
+def from_gain(gain: float, size: float) -> float:
+    """The similarity of X and Y with |X|^2 + |Y|^2 = ``size``, where the best map makes tr(X^T Y Q^T) = ``gain``.
+
+    Near 1 it loses digits that :func:`procrustes` keeps.
+
+    >>> from_gain(1.0, 2.0), round(from_gain(0.0, 2.0), 6)
+    (1.0, 0.292893)
+    """
+    return 1 - math.sqrt(max(0.0, 2 * (size - 2 * gain) / size)) / 2
+
+
+def best_rotation(cross: Tensor) -> tuple[float, Tensor]:
     """max tr(cross Q^T) over maps Q with orthonormal rows or columns, and that Q, of the shape of cross."""
     u, sigma, v = torch.linalg.svd(cross, full_matrices=False)
     return float(sigma.sum()), u @ v
 
 
-def _matching(cross: Tensor) -> tuple[float, Tensor]:
+def best_matching(cross: Tensor) -> tuple[float, Tensor]:
     """max tr(cross P^T) over partial permutations P of the shape of cross, and that P."""
     rows, columns = linear_sum_assignment(cross.cpu().numpy(), maximize=True)
     p = torch.zeros_like(cross)

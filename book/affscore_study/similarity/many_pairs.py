@@ -9,15 +9,13 @@ The definitions and their source are in that module.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from affscore_book.similarity.channels import as_samples, unit_live_channels
+from affscore_book.similarity.procrustes import best_matching, best_rotation, from_gain
 from affscore_book.similarity.results import random_orders
 
 __all__ = ["Layer", "layer_of", "pair_similarities"]
@@ -66,10 +64,6 @@ def _similarity(product: Tensor, means: Tensor, x: Layer, y: Layer, group: str, 
     cross = product - means if centred else product
     own_x, own_y = x.norms[centred], y.norms[centred]
     if group == "orthogonal":
-        gain = float(torch.linalg.svdvals(cross).sum() / (own_x.sum() * own_y.sum()).sqrt())
-        size = 2.0
-    else:
-        live_x, live_y = x.live[centred], y.live[centred]
-        unit = (cross / (own_x[:, None] * own_y).sqrt())[live_x][:, live_y].numpy()
-        gain, size = float(unit[linear_sum_assignment(unit, maximize=True)].sum()), float(sum(unit.shape))
-    return 1 - math.sqrt(max(0.0, 2 * (size - 2 * gain) / size)) / 2
+        return from_gain(best_rotation(cross / (own_x.sum() * own_y.sum()).sqrt())[0], 2.0)
+    unit = (cross / (own_x[:, None] * own_y).sqrt())[x.live[centred]][:, y.live[centred]]
+    return from_gain(best_matching(unit)[0], sum(unit.shape))
