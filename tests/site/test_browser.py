@@ -147,6 +147,7 @@ def test_page(chromium, base, page):
     """
     with opened(chromium, base, page, color_scheme="dark") as (tab, problems):
         assert tab.evaluate(COVERING_NO_OUTPUT) == [], "a question stands where nothing answers it"
+        assert not tab.locator(".predict-covered:visible").count(), "an answer is in sight before a choice"
         settle(tab)
         tab.evaluate("() => { for (const image of document.images) image.loading = 'eager'; }")
         tab.wait_for_function("[...document.images].every(image => image.complete)")
