@@ -13,8 +13,8 @@
 *   ``inside``: Figure 19, for both thresholds: the fraction in the first convolutions of blocks, at alpha = 0 and 1.
 
 The networks are those of ``networks.py``, and the images are the first ones of Fashion-MNIST's test set. The script
-takes about an hour on one core. The file is written after every step, so that a run that was stopped can resume.
-The next run includes networks that were trained later.
+takes about an hour and a half on one core. The file is written after every step, so that a run that was stopped can
+resume. The next run includes networks that were trained later.
 """
 
 from __future__ import annotations
