@@ -59,6 +59,7 @@ def rows(tmp_path_factory) -> list[Row]:
     return list(grade(paths, CHAPTERS, seconds=6))
 
 
+@pytest.mark.weekly  # waits for answers that never end; one process judges an answer in test_rerun.py every time
 def test_verdicts_are_apart_and_a_stopped_run_harms_no_other(rows):
     """Right, wrong, stopped and missing answers are told apart, and a run that ends harms no other student."""
     assert [row.exercise for row in rows] == LABELS * 2

@@ -30,6 +30,7 @@ def test_stored_files_are_those_of_the_script(script):
     assert {item.network for item in FILES} >= {*SUITES["lites"], *script.SMALL}
 
 
+@pytest.mark.weekly  # what it calls is tested with the suite, and the chapters measure networks every time
 def test_the_script_measures_what_signature_measures(script, tmp_path, monkeypatch):
     """Small forward passes in another memory layout, against the public function; and nothing is done twice."""
     monkeypatch.setattr(script, "PART", 4)

@@ -134,6 +134,7 @@ def test_three_sets_are_disjoint_and_keep_their_labels():
         image_data(train=0)
 
 
+@pytest.mark.weekly  # what it calls is tested above, and the decade's script trains every time
 def test_the_script_trains_and_stores(tmp_path, monkeypatch):
     """The smoke mode: the loss falls, the saved weights reload to the same outputs, and nothing is done again."""
     monkeypatch.setattr(

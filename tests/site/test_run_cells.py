@@ -94,7 +94,7 @@ def different(page: Page, chapter: str) -> dict[str, Any]:
     return found
 
 
-# Theory has the page of its own above; the others weekly, since make test runs their cells with nbval every time.
+# Weekly, since make test runs their cells with nbval every time; theory has the page of its own above.
 OTHERS = [name for name in run_cells.CHAPTERS if name != "theory"]
 
 
@@ -106,6 +106,7 @@ def test_every_cell_shows_what_the_notebook_has_stored(chromium, site, chapter):
         assert different(Page(tab), chapter) == {} and problems == []
 
 
+@pytest.mark.weekly
 @browser
 def test_every_cell_of_theory_does_too(page):
     assert different(page, "theory") == {}

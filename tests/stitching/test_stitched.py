@@ -18,9 +18,11 @@ from affscore_study.stitching.maps import STITCHES, Full, MonomialStitch, stitch
 from affscore_study.stitching.stitched import State, Stitched, layer_moments, layer_states, split
 
 NETWORKS = Path(__file__).parents[2] / "book" / "data" / "networks"
+# One with blocks and one without every time; the variants of the first weekly.
+KINDS = [n if n in ("myrtle", "resnet20") else pytest.param(n, marks=pytest.mark.weekly) for n in ARCHITECTURES]
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", KINDS)
 @torch.no_grad()
 def test_split_network_is_whole_and_one_pass_has_all_cuts(name):
     """The two parts of a network compose to it, and one pass gives the state at every cut."""
@@ -53,7 +55,7 @@ def test_inside_a_block_the_shortcut_is_the_first_networks():
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
     network = random_network(name)
     other, _ = acted_on(network, 0)
@@ -68,7 +70,7 @@ def test_the_closed_form_recovers_a_planted_element_of_the_group(name):
     assert difference(network, Stitched(network, other, layer, wrong), held_out) > 1e-2
 
 
-@pytest.mark.parametrize("name", ["resnet20", "resnet20 with slope"])
+@pytest.mark.parametrize("name", ["resnet20", pytest.param("resnet20 with slope", marks=pytest.mark.weekly)])
 def test_moved_residual_stream_needs_the_shortcut_stitched(name):
     """With a moved residual stream, stitching fails inside blocks unless the shortcut is stitched too."""
     network = random_network(name)

@@ -48,6 +48,7 @@ def test_the_orthogonal_stitch_is_that_of_scipy():
     assert np.linalg.matrix_rank(toy_stitch("rank 2", x, y), tol=1e-9) == 2
 
 
+@pytest.mark.weekly  # trains; what it calls is tested above, and the decade's script trains every time
 def test_the_script_makes_what_the_loader_reads(tmp_path, monkeypatch):
     file = tmp_path / "toy.json"
     monkeypatch.setattr("sys.argv", ["toy.py", "--smoke", "--out", str(file)])

@@ -68,6 +68,7 @@ def test_damaged_rotations_are_named(tmp_path):
             load_rotations(file)
 
 
+@pytest.mark.weekly  # trains; the decade's script trains every time
 def test_the_script_repairs_a_group_element_and_not_a_rotation(tmp_path, monkeypatch, capsys):
     """The stored study's script in small; a second call goes on from the file and repeats nothing."""
     out = tmp_path / "smoke.json"

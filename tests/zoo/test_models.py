@@ -51,7 +51,7 @@ def test_lite_is_trained_and_given_images_as_tensorflow_does(name):
 # ---------------------------------------------------------------------------------------- random weights
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite0", SMALL, "googlenet"])
+@pytest.mark.parametrize("name", [pytest.param("efficientnet_lite0", marks=pytest.mark.weekly), SMALL, "googlenet"])
 def test_random_weights_depend_on_their_seed_alone(name):
     """Random weights depend on their seed alone, and the caller's generator is unchanged."""
     torch.manual_seed(5)
