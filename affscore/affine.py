@@ -8,8 +8,8 @@ The map is computed as follows. With square roots ``S = R^T R`` and the eigenval
 ``R_Y S_X R_Y^T = U diag(sigma)^2 U^T``, the map is ``A = Z Z^T`` with ``Z = R_Y^T U diag(sigma)^-1/2``. Where squaring
 would lose digits, sigma and U come from the singular value decomposition ``R_Y R_X^T = U diag(sigma) V^T``, and no
 covariance is squared. All computations take place in the span of the centred samples, of dimension at most ``2 n``,
-because shrinkage only adds a multiple of the identity. So no ``d x d`` matrix is formed when ``d`` is large. In this
-span the outputs have n coordinates.
+because shrinkage only adds a multiple of the identity. So no ``d x d`` matrix is formed when ``d`` is large. Scores
+of clouds with many channels come from :mod:`affscore.wide` instead where they can.
 
 References
 ----------
@@ -20,13 +20,21 @@ Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from affscore.arguments import check_choice
-from affscore.arrays import constant_of, identity, is_tensor, namespace, needs_gradient, of_kind, on_one_thread
+from affscore.arrays import (
+    constant_of,
+    identity,
+    is_tensor,
+    namespace,
+    needs_gradient,
+    of_kind,
+    on_one_thread,
+    sum_of_squares,
+)
 from affscore.samples import centre, check_pair, check_samples, power_of_two
 
 __all__ = ["COVARIANCES", "AffineMap", "affine_map", "shrinkage"]
@@ -49,7 +57,7 @@ def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
     n, xp = len(norms), namespace(norms)
     if d == 1:
         return 0 * norms.sum()
-    frobenius = xp.square(product).sum() / n**2
+    frobenius = sum_of_squares(product) / n**2
     mu = norms.sum() / (n * d)
     delta = xp.clip(frobenius - d * mu * mu, 0, None)
     beta = xp.clip((xp.square(norms).sum() / n - frobenius) / n, 0, None)
@@ -73,35 +81,22 @@ def shrinkage(x: Any) -> Any:
     return shrinkage_from(namespace(centred).square(centred).sum(axis=1), product, d)[()]
 
 
-def coordinates(x: Any, y: Any, basis: bool = False, precise: bool = True) -> tuple[Any, Any, Any]:
+def coordinates(x: Any, y: Any, basis: bool = False) -> tuple[Any, Any, Any]:
     """Both clouds in an orthonormal basis of their joint span if 2 n <= d, and the basis if ``basis`` is True.
 
-    There are then at most 2 n coordinates. The basis begins with the samples of y, so that y needs n of them, and
-    without ``basis`` only these are returned: whoever uses them takes the coordinates that y lacks for 0. A derivative
-    may treat the basis as constant: by reflection symmetry, moving a sample out of the span does not change the score
-    to first order.
-    Unless ``precise``, the coordinates are computed from inner products of samples, and share their rounding errors.
+    There are then 2 n coordinates. A derivative may treat the basis as constant: by reflection symmetry, moving a
+    sample out of the span does not change the score to first order.
     """
     n, d = x.shape
     if d < 2 * n:
         return x, y, None
-    xp = namespace(x)
-    if not (precise or basis or needs_gradient(x, y)) and bool(x.any()):
-        # The samples are centred, so the last one follows from the others.
-        others = xp.concatenate([y[:-1], x[:-1]])
-        with suppress(np.linalg.LinAlgError, RuntimeError):
-            products = others @ others.T
-            # The added diagonal has the size of rounding, so that samples of lower rank have a Cholesky factor too.
-            inside = xp.linalg.cholesky(products + _EPS * len(others) * products.trace() / n * identity(len(others), x))
-            found = [xp.concatenate([part, -part.sum(axis=0)[None]]) for part in (inside[n - 1 :], inside[: n - 1])]
-            return found[0], found[1][:, : n - 1], None
-    joint = xp.concatenate([y, x])
+    joint = namespace(x).concatenate([x, y])
     if basis or needs_gradient(joint):
-        q = xp.linalg.qr(constant_of(joint).T)[0]
+        q = namespace(x).linalg.qr(constant_of(joint).T)[0]
         inside = joint @ q
-        return inside[n:], inside[:n], q
+        return inside[:n], inside[n:], q
     inside = _triangle(joint.T).T
-    return inside[n:], inside[:n, :n], None
+    return inside[:n], inside[n:], None
 
 
 def _triangle(matrix: Any) -> Any:
@@ -113,8 +108,7 @@ def _triangle(matrix: Any) -> Any:
 class Cloud(NamedTuple):
     """Centred samples (n, k) with covariance ``weight * samples^T samples + ridge * I``.
 
-    ``product`` is samples^T samples if it has been computed. The samples may omit trailing coordinates that are 0; on
-    these the covariance is ``ridge * I``.
+    ``product`` is samples^T samples if it has been computed.
     """
 
     samples: Any
@@ -162,44 +156,24 @@ def _short_root(cloud: Cloud) -> Any:
     return _triangle(rows) if rows.shape[0] > rows.shape[1] else rows
 
 
-def _through(root: Any, tail: Any, matrix: Any) -> Any:
-    """``R matrix``, where R is block diagonal, with the blocks ``root`` and ``tail`` times the identity."""
-    first = root.shape[1]
-    if first == len(matrix):
-        return root @ matrix
-    return namespace(matrix).concatenate([root @ matrix[:first], tail * matrix[first:]])
-
-
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
 
     Sigma ascends where it comes from the eigenvalues of a squared matrix, and descends where it comes from the SVD.
 
-    If y has no ridge, Z has only as many rows as y has coordinates, because its other rows are 0. With ``precise``,
-    covariances are squared only if this loses no digit that matters for a score near 1.
+    With ``precise``, covariances are squared only if this loses no digit that matters for a score near 1.
     """
     xp = namespace(x.samples)
-    (n, k), root, tail = x.samples.shape, _short_root(y), xp.sqrt(y.ridge)
+    (n, k), root = x.samples.shape, _short_root(y)
     if (x.ridge > 0 and y.ridge > 0) or k < n:  # otherwise the matrix is singular
-        if k < n:
-            square = root @ x.covariance() @ root.T
-        else:
-            # R_Y S_X R_Y^T = weight (R_Y X^T)(R_Y X^T)^T + ridge R_Y R_Y^T, and R_Y is block diagonal: `root`, and
-            # a multiple of the identity on the coordinates that y leaves out.
-            half = _through(root, tail, x.samples.T)
-            square, rest = x.weight * half @ half.T, xp.arange(len(root), len(half))
-            square[: len(root), : len(root)] += x.ridge * root @ root.T
-            square[rest, rest] += x.ridge * y.ridge
-        values, left = xp.linalg.eigh(square)
+        values, left = xp.linalg.eigh(root @ x.covariance() @ root.T)
         if values[0] > (PRECISE if precise else SAFE_TO_SQUARE) * values[-1]:
             sigma = xp.sqrt(values)
-            return _through(root.T, tail, left / xp.sqrt(sigma)), sigma
-    other = _short_root(x).T
-    cross = _through(root, tail, other) if y.ridge > 0 else root @ other[: root.shape[1]]
-    left, sigma, _ = xp.linalg.svd(cross, full_matrices=False)
-    keep = sigma > max(cross.shape) * _EPS * sigma[0]
+            return root.T @ (left / xp.sqrt(sigma)), sigma
+    left, sigma, _ = xp.linalg.svd(root @ _short_root(x).T, full_matrices=False)
+    keep = sigma > max(len(root), n) * _EPS * sigma[0]
     left, sigma = left[:, keep], sigma[keep]
-    return _through(root.T, tail, left / xp.sqrt(sigma)), sigma
+    return root.T @ (left / xp.sqrt(sigma)), sigma
 
 
 class AffineMap:

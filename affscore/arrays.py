@@ -16,7 +16,7 @@ import numpy as np
 
 __all__ = [
     "constant_of", "double", "identity", "is_tensor", "namespace", "needs_gradient", "of_kind", "on_one_thread",
-    "stay_on_one_thread", "to_numpy",
+    "stay_on_one_thread", "sum_of_squares", "to_numpy",
 ]  # fmt: skip
 
 
@@ -68,6 +68,12 @@ def identity(size: int, like: Any) -> Any:
     if is_tensor(like):
         return sys.modules["torch"].eye(size, dtype=like.dtype, device=like.device)
     return np.eye(size, dtype=like.dtype)
+
+
+def sum_of_squares(value: Any) -> Any:
+    """The sum of the squares of all entries, without an array of the squares."""
+    flat = value.reshape(-1)
+    return flat @ flat
 
 
 @contextmanager

@@ -40,7 +40,7 @@ import numpy as np
 
 from affscore.affine import COVARIANCES
 from affscore.arguments import check_choice
-from affscore.arrays import constant_of, double, namespace, on_one_thread, to_numpy
+from affscore.arrays import constant_of, double, namespace, on_one_thread, sum_of_squares, to_numpy
 from affscore.samples import centre, check_pair, exponent, largest_magnitude, rounding_of
 from affscore.score import TOLERANCE, score_and_error
 
@@ -154,8 +154,8 @@ def linear_twin(before: Any, after: Any) -> Any:
     return xp.ldexp(x * slopes, power) + mean
 
 
-def _squares(x: Any, axis: int | None = None) -> Any:
-    """The sum of the squares."""
+def _squares(x: Any, axis: int) -> Any:
+    """The sums of the squares along an axis."""
     return namespace(x).square(x).sum(axis=axis)
 
 
@@ -165,11 +165,11 @@ def _cka(x: Any, y: Any) -> float:
         return math.nan
     n, d = x.shape
     if d <= n:
-        cross, product_x, product_y = _squares(y.T @ x), x.T @ x, y.T @ y
+        cross, product_x, product_y = sum_of_squares(y.T @ x), x.T @ x, y.T @ y
     else:
         product_x, product_y = x @ x.T, y @ y.T
         cross = (product_x * product_y).sum()
-    return float(cross / (_squares(product_x) * _squares(product_y)) ** 0.5)
+    return float(cross / (sum_of_squares(product_x) * sum_of_squares(product_y)) ** 0.5)
 
 
 def _entropy(value: Any) -> float:
@@ -191,7 +191,7 @@ def _entropy(value: Any) -> float:
 def _norm(x: Any, y: Any) -> tuple[float, float]:
     x, y = double(x), double(y)
     scale = max(int(exponent(largest_magnitude(value))) for value in (x, y))
-    norm = float(_squares(x * 2.0**-scale - y * 2.0**-scale)) ** 0.5
+    norm = float(sum_of_squares(x * 2.0**-scale - y * 2.0**-scale)) ** 0.5
     return math.ldexp(norm, scale), math.ldexp(norm / x.shape[0] ** 0.5, scale)
 
 
@@ -233,7 +233,7 @@ def _residuals(x: Any, y: Any) -> tuple[Any, Any]:
             return y - q @ (q.T @ y), diagonal
     gram = x @ x.T
     # The constant vector has eigenvalue 0. Shifted to the largest, it comes last and is dropped.
-    values, vectors = xp.linalg.eigh(gram + 2 * _squares(gram) ** 0.5 / n)
+    values, vectors = xp.linalg.eigh(gram + 2 * sum_of_squares(gram) ** 0.5 / n)
     values, vectors = values[:-1], vectors[:, :-1]
     cut = _LEAST**2 * values[-1]
     absent = values <= cut

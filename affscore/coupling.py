@@ -14,7 +14,7 @@ __all__ = ["partners"]
 def partners(source: Any, target: Any) -> Any:
     """The optimal assignment: target[result[i]] is the partner of source[i].
 
-    ``target`` may omit trailing coordinates that are 0. The result has shape (n,), and is a tensor if ``source`` is.
+    The result has shape (n,), and is a tensor if ``source`` is.
     """
     source, target = constant_of(source), constant_of(target)
     xp = namespace(source)
@@ -29,7 +29,7 @@ def partners(source: Any, target: Any) -> Any:
 def squared_distances(source: Any, target: Any) -> Any:
     """All pairwise squared distances, (n, n); rounding can make one slightly negative."""
     xp = namespace(source)
-    cost = source[:, : target.shape[1]] @ (-2 * target.T)
+    cost = source @ (-2 * target.T)
     cost += xp.square(source).sum(axis=1)[:, None]
     cost += xp.square(target).sum(axis=1)
     return cost

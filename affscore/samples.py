@@ -121,7 +121,9 @@ def rounding_of(value: Any) -> Any:
     real = value.is_floating_point() if is_tensor(value) else value.dtype.kind == "f"
     eps = float(xp.finfo(value.dtype if real else xp.float64).eps)
     largest = largest_magnitude(wide)
-    scale = xp.where(largest > 0, largest, 1.0)  # scaled first, because squares could overflow
+    scale = xp.where(largest > 0, largest, 1.0)
+    if bool(((scale > 1e-140) & (scale < 1e140)).all()):  # no square overflows
+        return eps / 2 * xp.sqrt(xp.mean(xp.square(wide), axis=0))
     return eps / 2 * scale * xp.sqrt(xp.mean(xp.square(wide / scale), axis=0))
 
 
@@ -153,4 +155,5 @@ def centre(value: Any, rounding: Any = None) -> tuple[Any, Any, Any]:
     if bool(still.any()):
         centred = xp.where(still, 0.0, centred)
     inner = exponent(spread)
-    return centred * power_of_two(-inner), (mean + rest) * power_of_two(outer), outer + inner
+    centred *= power_of_two(-inner)
+    return centred, (mean + rest) * power_of_two(outer), outer + inner

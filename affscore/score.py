@@ -19,7 +19,7 @@ from typing import Any
 
 from affscore.affine import COVARIANCES, PRECISE, Cloud, coordinates, map_factor, normal
 from affscore.arguments import check_choice
-from affscore.arrays import constant_of, double, namespace, needs_gradient, on_one_thread
+from affscore.arrays import constant_of, double, namespace, needs_gradient, of_kind, on_one_thread, sum_of_squares
 from affscore.coupling import partners
 from affscore.errors import warn
 from affscore.samples import (
@@ -31,6 +31,7 @@ from affscore.samples import (
     power_of_two,
     rounding_of,
 )
+from affscore.wide import distance_from_products
 
 __all__ = ["TOLERANCE", "affinity_score", "paired_affinity_score", "score_and_error", "wasserstein2"]
 
@@ -59,7 +60,7 @@ def score_and_error(
     (x, _, power_x), (y, _, power_y) = centre(x, rounding[0]), centre(y, rounding[1])
     powers = zip(rounding, (power_x, power_y), strict=True)
     limits = [double(constant_of(limit)) * power_of_two(-power) for limit, power in powers]
-    spread = namespace(y).square(y).sum() / len(y)
+    spread = sum_of_squares(y) / len(y)
     if not bool(spread > 0):
         # Undefined: 0 / 0. The sums keep the result attached to the graph, with zero gradients.
         return (x.sum() + y.sum()) * 0 + float("nan"), 0.0
@@ -80,11 +81,15 @@ def score_and_error(
 
 def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], paired: bool) -> tuple[Any, float]:
     """The distance of centred samples from the best affine image, and the most that rounding can have added to it."""
+    found = distance_from_products(x, y, covariance, paired)
+    if found:
+        distance, stretch = found
+        squares = [namespace(limit).square(limit) for limit in limits]
+        error = _part(distance, (squares[1].sum() + squares[0].max() * stretch) / constant_of(spread))
+        if error <= TOLERANCE:
+            return of_kind(distance, x), error
     for precise in (False, True):  # again with more digits if the distance turns out to be small
-        # Without shrinkage the smallest directions count as much as the others, so their digits matter too. Up to 2 n
-        # channels are their own coordinates, which have all digits.
-        exact = precise or covariance == "empirical" or x.shape[1] < 2 * len(x)
-        inside_x, inside_y, _ = coordinates(x, y, precise=exact)
+        inside_x, inside_y, _ = coordinates(x, y)
         cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
         fixed_x, fixed_y = (Cloud(*map(constant_of, cloud)) for cloud in (cloud_x, cloud_y))
         z, sigma = map_factor(fixed_x, fixed_y, precise)
@@ -92,26 +97,24 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
         distance = _apart(image, inside_y, spread, paired)
         # Nothing is gained by a second pass if the first squared no covariance that lost digits (sigma ascends) or
         # squared none (sigma descends).
-        if distance > _SMALL or (exact and sigma[0] ** 2 > PRECISE * sigma[-1] ** 2):
+        if distance > _SMALL or sigma[0] ** 2 > PRECISE * sigma[-1] ** 2:
             break
     return distance, _error(constant_of(distance), constant_of(spread), z, *limits)
 
 
 def _image(x: Cloud, y: Cloud, z: Any, sigma: Any) -> Any:
     """The images of the samples of x under the affine map ``A = Z Z^T``, in the coordinates of Z."""
-    samples = x.samples[:, : len(z)]
-    if needs_gradient(samples, y.samples):
+    if needs_gradient(x.samples, y.samples):
         from affscore.gradients import affine_image
 
         return affine_image(x, y, z, sigma)
-    return samples @ (z @ z.T) if len(z) < len(samples) else (samples @ z) @ z.T
+    return x.samples @ (z @ z.T) if len(z) < len(x.samples) else (x.samples @ z) @ z.T
 
 
 def _apart(image: Any, y: Any, spread: Any, paired: bool) -> Any:
-    """The distance of images from outputs in units of the outputs' spread. ``y`` may omit coordinates that are 0."""
-    xp, inside = namespace(image), y.shape[1]
+    """The distance of images from outputs in units of the outputs' spread."""
     rows = slice(None) if paired else partners(image, y)
-    square = xp.square(image[:, :inside] - y[rows]).sum() + xp.square(image[:, inside:]).sum()
+    square = sum_of_squares(image - y[rows])
     return _root(square / (2 * len(image) * spread))
 
 
@@ -268,5 +271,5 @@ def wasserstein2(x: Any, y: Any) -> Any:
     x, y = xp.ldexp(x, -scale), xp.ldexp(y, -scale)
     middle = (constant_of(x).mean(axis=0) + constant_of(y).mean(axis=0)) / 2
     x, y = x - middle, y - middle
-    square = xp.square(x - y[partners(x, y)]).sum() / len(x)
+    square = sum_of_squares(x - y[partners(x, y)]) / len(x)
     return xp.ldexp(_root(square), scale)[()]
