@@ -65,6 +65,13 @@ def shrinkage_from(norms: Any, product: Any, d: int) -> Any:
     return xp.where(delta > 0, xp.minimum(beta, delta) / safe, 0.0)
 
 
+def weight_and_ridge(norms: Any, product: Any, d: int) -> tuple[Any, Any]:
+    """The two numbers of the shrunk covariance ``weight * X^T X + ridge * I``; arguments as :func:`shrinkage_from`."""
+    s, n = shrinkage_from(norms, product, d), len(norms)
+    # Full shrinkage would give the weight 0, whose root has no derivative.
+    return namespace(norms).clip(1 - s, 1e-14, None) / n, s * norms.sum() / (n * d)
+
+
 @on_one_thread
 def shrinkage(x: Any) -> Any:
     """The Ledoit-Wolf shrinkage coefficient of samples ``x``, shape (n, d) or (n,); a float64 number in [0, 1].
@@ -139,10 +146,7 @@ def normal(samples: Any, d: int, covariance: str) -> Cloud:
         return Cloud(samples, one / n, 0 * one)
     norms = xp.square(samples).sum(axis=1)
     product = samples @ samples.T if n < k else samples.T @ samples
-    s = shrinkage_from(norms, product, d)
-    # Full shrinkage would give the weight 0, whose root has no derivative.
-    weight, ridge = xp.clip(1 - s, 1e-14, None) / n, s * norms.sum() / (n * d)
-    return Cloud(samples, weight, ridge, None if n < k else product)
+    return Cloud(samples, *weight_and_ridge(norms, product, d), None if n < k else product)
 
 
 def _short_root(cloud: Cloud) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from affscore.affine import SAFE_TO_SQUARE, shrinkage_from
+from affscore.affine import SAFE_TO_SQUARE, weight_and_ridge
 from affscore.arrays import identity, namespace, needs_gradient, sum_of_squares, to_numpy
 from affscore.coupling import optimal_partners
 
@@ -77,7 +77,7 @@ def _shrunk(x: Any, y: Any, own: Any) -> _Images | None:
     """The images with shrinkage."""
     (n, d), xp = x.shape, namespace(x)
     products, cross = x @ x.T, y @ x.T
-    (weight_x, ridge_x), (weight_y, ridge_y) = (_shrinkage(part, d) for part in (products, own))
+    (weight_x, ridge_x), (weight_y, ridge_y) = (weight_and_ridge(part.diagonal(), part, d) for part in (products, own))
     if not (ridge_x > 0 and ridge_y > 0):
         return None
     # The samples are centred, so the last one follows from the others.
@@ -105,10 +105,3 @@ def _shrunk(x: Any, y: Any, own: Any) -> _Images | None:
     total = sum_of_squares(image) + ridge_y * (sum_of_squares(mixed) - sum_of_squares(first))
     # A S_X A = S_Y, and no eigenvalue of S_X lies below its ridge.
     return _Images(image @ inside_y.T, total, own.trace() / n / ridge_x)
-
-
-def _shrinkage(products: Any, d: int) -> tuple[Any, Any]:
-    """Weight and ridge of the shrunk covariance of samples with these inner products, as in ``affine.normal``."""
-    norms, n = products.diagonal(), len(products)
-    s = shrinkage_from(norms, products, d)
-    return namespace(products).clip(1 - s, 1e-14, None) / n, s * norms.sum() / (n * d)
