@@ -54,10 +54,10 @@ def _ordered(tables: np.ndarray, which: int) -> Interval:
     )
 
 
-def _over_same_seeds(one: np.ndarray, other: np.ndarray) -> Interval:
-    """The mean difference of two kinds over pairs of the seeds that both have; both (networks, networks)."""
-    seeds = min(len(one), len(other))
-    return over_pairs(one[:seeds, :seeds] - other[:seeds, :seeds])
+def _difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """``one`` minus ``other``, both (..., networks, networks), for the seeds that both have."""
+    seeds = min(one.shape[-1], other.shape[-1])
+    return one[..., :seeds, :seeds] - other[..., :seeds, :seeds]
 
 
 def networks(study: StitchingStudy) -> list[Claim]:
@@ -78,7 +78,8 @@ def ranking(study: StitchingStudy) -> list[Claim]:
         for rank, reading in (("rank 4", "equal rank, 4"), ("rank 1", "equal share, rank 1")):
             if more and rank != study.settings["long_rank"]:
                 continue
-            gaps = study.tables("myrtle", layers, rank, fit, **more) - study.tables("myrtle", layers, "g_relu", fit)
+            group = study.tables("myrtle", layers, "g_relu", fit)
+            gaps = _difference(study.tables("myrtle", layers, rank, fit, **more), group)
             readings[f"{reading}, {name}"] = _ordered(gaps, 0)
     wide = study.tables("myrtle_double_width", layers, "rank 4").mean(0)
     narrow, share = (study.tables("myrtle", layers, stitch).mean(0) for stitch in ("rank 4", "rank 2"))
@@ -86,7 +87,7 @@ def ranking(study: StitchingStudy) -> list[Claim]:
     for stitch, name in (("full", "full"), ("g_relu", "G_ReLU")):
         before, end = (study.table("myrtle", layer, stitch, "learned") for layer in ("relu3", "relu4"))
         last[name] = over_pairs(before - end)
-    width, as_share = _over_same_seeds(wide, narrow), _over_same_seeds(wide, share)
+    width, as_share = (over_pairs(_difference(wide, part)) for part in (narrow, share))
     found = {"low_rank": readings, "width": width, "width_as_share": as_share, "last": last}
     return judged("stitching", "ranking", found)
 
@@ -106,14 +107,14 @@ def search(study: StitchingStudy) -> list[Claim]:
         best = np.log10(alphas)[some[..., ~np.isnan(some[0, 0])].argmin(0)]
         return np.ptp(best, axis=1)
 
-    start = (study.tables("myrtle", layers, "g_relu", f"{noise}, no head start")
-             - study.tables("myrtle", layers, "g_relu", noise)).mean(0)  # fmt: skip
+    learned = study.tables("myrtle", layers, "g_relu", noise)
+    start = _difference(study.tables("myrtle", layers, "g_relu", f"{noise}, no head start"), learned).mean(0)
     some = study.settings["temperature_layers"]
     soft = np.stack([study.tables("myrtle", some, "soft_sort", noise, temperature=times).mean(0)
                      for times in study.settings["temperatures"]])  # fmt: skip
     middle = study.settings["temperatures"].index(1.0)
     others = np.delete(soft, middle, axis=0) - soft[middle]
-    sorting = soft[middle] - study.tables("myrtle", some, "g_relu", noise).mean(0)
+    sorting = _difference(soft[middle], study.tables("myrtle", some, "g_relu", noise).mean(0))
     found = {
         "alpha": leaving_out(span, tables.shape[-1]),
         "best_alphas": leaving_out(lambda kept: float(decades(kept).mean()), tables.shape[-1]),
@@ -173,7 +174,7 @@ def without_relu(study: StitchingStudy) -> list[Claim]:
         return (study.tables(kind, outside, "g_relu") - study.tables(kind, outside, "full")).mean(0)
 
     without, between = gaps("resnet20_without_last_relu"), gaps("resnet20")
-    found = {"large": over_pairs(without), "due": _over_same_seeds(without, between)}
+    found = {"large": over_pairs(without), "due": over_pairs(_difference(without, between))}
     return judged("stitching", "without_relu", found)
 
 
