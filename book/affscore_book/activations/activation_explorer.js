@@ -298,8 +298,7 @@ function render({ model, el }) {
   // The curve is computed once for each activation and standard deviation, and drawn where the mean has been.
   let [drawn, scores] = ["", []];
   const trail = new Trail(MEANS);
-  return figure.onDraw(() => {
-    const [name, mean, std] = ["activation", "mean", "std"].map((trait) => model.get(trait));
+  return figure.onDraw(({ activation: name, mean, std }) => {
     const [title, f] = CATALOGUE[name];
     const ylim = verticalLimits(f);
     left.setLimits([-EDGE, EDGE], ylim);

@@ -14,7 +14,7 @@ from scipy import stats
 from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, CallClouds, Course, Trained
 from affscore_book.kit.sequences import sequence
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 
 __all__ = ["HistoryChart", "TrainingCourse", "history_chart", "training_course"]
 
@@ -57,17 +57,12 @@ class HistoryChart(ComputedWidget):
     view = traitlets.Enum(list(VIEWS), default_value="trained").tag(sync=True)
 
     _esm = Path(__file__).with_name("history_chart.js")
+    _told = ("networks", "selected", "statistic", "view")
 
     def score(self) -> float:
         """Rank correlation of year and statistic over the networks before 2020; NaN where one of them is constant."""
         early = [network for network in self.networks if network["year"] < TURN]
         return _rank([network["year"] for network in early], [_mean(self._values(network)) for network in early])
-
-    def __repr__(self) -> str:
-        if not self.networks:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, statistic={self.statistic!r}, view={self.view!r}"
-        return f"HistoryChart({len(self.networks)} networks, {chosen})"
 
     def _values(self, network: Mapping[str, Any]) -> list[float]:
         return network["values"][self.view][self.statistic]
@@ -120,21 +115,12 @@ class TrainingCourse(ComputedWidget):
 
     _esm = Path(__file__).with_name("training_course.js")
     _css = Path(__file__).with_name("training_course.css")
+    _told = ("networks", "selected", "moment", "beside")
 
     def score(self) -> float:
         """The mean score over the calls at the chosen moment, without dead ones; NaN if there is no network."""
-        chosen = self._chosen()
-        return math.nan if chosen is None else _alive_mean(chosen["scores"][_moment(chosen, self.moment)])
-
-    def __repr__(self) -> str:
-        if not self.networks:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, moment={self.moment}, beside={self.beside!r}"
-        return f"TrainingCourse({len(self.networks)} networks, {chosen})"
-
-    def _chosen(self) -> Mapping[str, Any] | None:
-        named = [network for network in self.networks if network["name"] == self.selected]
-        return next(iter([*named, *self.networks]), None)
+        network = chosen(self.networks, self.selected)
+        return math.nan if network is None else _alive_mean(network["scores"][_moment(network, self.moment)])
 
 
 def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClouds]) -> TrainingCourse:

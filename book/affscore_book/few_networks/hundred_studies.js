@@ -71,8 +71,7 @@ function render({ model, el }) {
   const inside = (value) => Math.min(Math.max(value, FRAME[0]), FRAME[1]);
 
   const trail = new Trail(COUNTS);
-  return figure.onDraw(() => {
-    const [networks, way] = [model.get("networks"), model.get("way")];
+  return figure.onDraw(({ networks, way }) => {
     const { score, intervals, held } = evaluate({ networks, way });
     lines.forEach((draw, misses) => {
       const chosen = intervals.flatMap((ends, i) => (held[i] !== Boolean(misses) ? [[i + 1, ...ends.map(inside)]] : []));

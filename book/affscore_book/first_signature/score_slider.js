@@ -57,9 +57,7 @@ function render({ model, el }) {
 
   const sweeps = new Map();
   let trail = null;
-  return figure.onDraw(() => {
-    const name = model.get("activation");
-    const centre = model.get("centre");
+  return figure.onDraw(({ activation: name, centre }) => {
     if (!sweeps.has(name)) sweeps.set(name, sweep(name));
     const { x, y, centres, scores, ylim } = sweeps.get(name);
     const result = evaluate({ activation: name, centre });

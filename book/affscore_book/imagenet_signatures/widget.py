@@ -13,7 +13,7 @@ import traitlets
 from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.architectures import facts
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 
 __all__ = ["BlockWalk", "PoolSwitch", "block_walk", "pool_switch"]
 
@@ -112,16 +112,12 @@ class PoolSwitch(ComputedWidget):
 
     def score(self) -> float:
         """The median score of the network that is shown; NaN if there is none, or all its calls are dead."""
-        return _median(_scores(self._chosen(), self.pool))
+        return _median(_scores(chosen(self.models, self.selected), self.pool))
 
     def __repr__(self) -> str:
         if not self.models:
             return super().__repr__()
         return f"PoolSwitch({len(self.models)} networks, pool={self.pool!r}, selected={self.selected!r})"
-
-    def _chosen(self) -> dict[str, Any] | None:
-        named = [network for network in self.models if network["name"] == self.selected]
-        return next(iter([*named, *self.models]), None)
 
 
 def pool_switch(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> PoolSwitch:

@@ -16,7 +16,8 @@ How to add a widget
     way tells its numbers through ``panel.notes()``. The file exports ``evaluate(state)``, which
     computes an object with the ``score`` of a state (an object of the public traits) and needs no page, and ends with
     ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
-    returns ``figure.onDraw(() => { ...; return { score, text }; })``. The folder ``first_signature`` is the example.
+    returns ``figure.onDraw((state) => { ...; return { score, text }; })``. The folder ``first_signature`` is the
+    example.
 2.  ``widget.py`` beside it: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
     more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the method ``score()`` (the number
     that the page shows, computed by Python). Traits hold what JSON can hold. The looks of lines, dots and bands are
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,17 +43,20 @@ import anywidget
 from affscore_book.kit.bundle import bundle
 from affscore_book.kit.still import still
 
-__all__ = ["ComputedWidget"]
+__all__ = ["ComputedWidget", "chosen"]
 
 
 class ComputedWidget(anywidget.AnyWidget):
     """A widget whose JavaScript does the computing. The module's docstring says how to make one.
 
-    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`.
+    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`. One that holds
+    what was measured names in ``_told`` the list of it, of which its ``repr`` tells the length, and the other traits
+    that this shows.
     """
 
     #: All widgets by class name.
     registry: ClassVar[dict[str, type[ComputedWidget]]] = {}
+    _told: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # anywidget makes a further subclass for every instance; only a class that names a file is a new widget.
@@ -81,8 +86,10 @@ class ComputedWidget(anywidget.AnyWidget):
         }
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.state().items())
-        return f"{type(self).__name__}({arguments})"
+        state = self.state()
+        many = [f"{len(state[name])} {name}" for name in self._told[:1] if state[name]]
+        shown = many + [f"{name}={state[name]!r}" for name in (self._told[1:] if many else state)]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         result = super()._repr_mimebundle_(**kwargs)
@@ -96,3 +103,8 @@ class ComputedWidget(anywidget.AnyWidget):
             f"{picture}</div>"
         )
         return data | {"text/html": html}, metadata
+
+
+def chosen(rows: Sequence[dict[str, Any]], name: str, key: str = "name") -> dict[str, Any] | None:
+    """The row of this name, or else the first one; None if there is none."""
+    return next((row for row in rows if row[key] == name), rows[0] if rows else None)

@@ -142,9 +142,9 @@ function summary(name, { scores, frequency }) {
 }
 
 function render({ model, el }) {
-  const traits = ["activation", "depth", "scale", "shift", "seed"];
   const figure = new Figure({
-    model, el, name: "RedshiftImage", traits, label: "The image of a random network, its spectrum and its scores",
+    model, el, name: "RedshiftImage", traits: ["activation", "depth", "scale", "shift", "seed"],
+    label: "The image of a random network, its spectrum and its scores",
   });
   figure.select({ trait: "activation", label: "Activation", options: OPTIONS });
   figure.slider({
@@ -179,8 +179,7 @@ function render({ model, el }) {
   const powers = right.line("input-curve");
 
   const axis = Array.from({ length: GRID - 1 }, (_, k) => k + 1);
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     picture.setAttribute("href", bitmap(result.image));
     pixels(ACROSS, UP, Array.from(result.image, (value, k) => `first input ${format(ACROSS[k])}, second input ${

@@ -56,9 +56,9 @@ export function evaluate({ map, points, exchanges }) {
 }
 
 function render({ model, el }) {
-  const traits = ["exchanges", "map", "moved", "points"];
   const figure = new Figure({
-    model, el, name: "MoveTheCloud", traits, label: "Points that you can drag, moved by T and coupled with their outputs",
+    model, el, name: "MoveTheCloud", traits: ["exchanges", "map", "moved", "points"],
+    label: "Points that you can drag, moved by T and coupled with their outputs",
   });
   figure.select({ trait: "map", label: "Map", options: MAPS });
   figure.slider({
@@ -139,8 +139,7 @@ function render({ model, el }) {
     event.preventDefault();
   });
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     const [x, y, T, { partner, done, ended, length: mean }] = [result.x, result.y, result.image, result.coupling];
     const way = [0, 1].map((k) => x[k].map((value, i) => (1 - state.moved) * value + state.moved * T[k][i]));

@@ -69,8 +69,7 @@ function render({ model, el }) {
   const [flat, stems, heads, write] = [
     right.line("bound-curve"), right.line("input-curve"), right.dots("input-dot", 4), names(right)];
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const shown = shownOf(state);
     if (!shown) return { score: NaN, text: "There is no sentence to show.", headline: "There is no bend." };
     sentence.value = sentences.some(({ name }) => name === state.selected) ? state.selected : sentences[0].name;

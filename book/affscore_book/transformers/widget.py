@@ -9,7 +9,7 @@ from typing import Any
 
 import traitlets
 
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 from affscore_book.transformers.bends import ORDERS, Sentence
 
 __all__ = ["TokenBends", "token_bends"]
@@ -42,21 +42,15 @@ class TokenBends(ComputedWidget):
     layer = traitlets.Int(1, min=1, max=99).tag(sync=True)
 
     _esm = Path(__file__).with_name("token_bends.js")
+    _told = ("sentences", "selected", "order", "layer")
 
     def score(self) -> float:
         """The root mean square of the tokens' bends in the chosen layer; NaN if there is no sentence."""
-        shown = self._shown()
-        return math.nan if shown is None else _together(shown["bends"][_layer(shown, self.layer)])
-
-    def __repr__(self) -> str:
-        if not self.sentences:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, order={self.order!r}, layer={self.layer}"
-        return f"TokenBends({len(self.sentences)} sentences, {chosen})"
-
-    def _shown(self) -> Mapping[str, Any] | None:
-        named = [sentence for sentence in self.sentences if sentence["name"] == self.selected]
-        return next((each[self.order] for each in [*named, *self.sentences]), None)
+        sentence = chosen(self.sentences, self.selected)
+        if sentence is None:
+            return math.nan
+        shown = sentence[self.order]
+        return _together(shown["bends"][_layer(shown, self.layer)])
 
 
 def token_bends(sentences: Mapping[str, Mapping[str, Sentence]], levels: Sequence[float]) -> TokenBends:
