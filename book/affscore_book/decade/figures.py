@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.calls import places
-from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, legend_above, panels, styled
 
 __all__ = ["plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_without_skips"]
 
@@ -63,7 +63,7 @@ def plot_own(panes: Mapping[str, Mapping[str, np.ndarray]]) -> None:
             panel.plot(np.arange(1, len(scores) + 1), scores, mark + "-", color=colour, markersize=6, label=label)
         panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         panel.set_title(title, fontsize=13, loc="left")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    legend_above(axes[0], 3)
     figure.supxlabel("activation call", fontsize=15)
     axes[0].set_ylabel("affinity score")
 

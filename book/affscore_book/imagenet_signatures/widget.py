@@ -51,20 +51,15 @@ class BlockWalk(ComputedWidget):
         """How many blocks the scores hold."""
         return max(0, (len(self.trained) - 1) // self.size)
 
-    def calls(self, block: int | None = None) -> list[float]:
-        """The scores of the calls of a block, by default of the one that is shown."""
-        at = min(self.block if block is None else block, self.blocks())
+    def calls(self) -> list[float]:
+        """The scores of the calls of the block that is shown."""
+        at = min(self.block, self.blocks())
         scores = self.trained if self.weights == "trained" else self.start
         return scores[:1] if at == 0 else scores[1 + (at - 1) * self.size : 1 + at * self.size]
 
     def score(self) -> float:
         """The score of the last call of the block; NaN if there is no network."""
         return self.calls()[-1] if self.trained else math.nan
-
-    def highest(self) -> int:
-        """How many blocks, from the first to the one that is shown, score highest after the addition."""
-        passed = [self.calls(block) for block in range(1, min(self.block, self.blocks()) + 1)]
-        return sum(max(inside) < last for *inside, last in passed)
 
     def __repr__(self) -> str:
         if not self.trained:

@@ -17,8 +17,6 @@ from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
 
 __all__ = ["LinearizedNetwork", "SmallNetwork"]
 
-Array = NDArray[np.float64]
-
 # The same numbers stand in linearized_network.js.
 DEPTH, WIDTH, REACH, GRID = 4, 4, 3.0, 61
 # Of 200 draws, eight whose function turns often, whatever the connections, and keeps its size within a factor of 15
@@ -102,8 +100,8 @@ class LinearizedNetwork(ComputedWidget):
     layer4 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)
 
     @torch.no_grad()
-    def network(self, linear: bool = True) -> SmallNetwork:
-        """The network of the present state; with ``linear=False``, all its units are ReLUs."""
+    def network(self) -> SmallNetwork:
+        """The network of the present state."""
         with torch.random.fork_rng(devices=[]):  # a picture must not change what a notebook draws next
             network = SmallNetwork(self.connections)
         grid = torch.linspace(-REACH, REACH, GRID, dtype=torch.float64)[:, None]
@@ -117,9 +115,8 @@ class LinearizedNetwork(ComputedWidget):
             deviation = sums.std(0, correction=0)
             layer.weight /= deviation[:, None]
             layer.bias.copy_(shift - sums.mean(0) / deviation)
-        if linear:
-            for activation, units in zip(channel_prelus(network).values(), self.linear_units(), strict=True):
-                activation.set_linear(torch.from_numpy(units))
+        for activation, units in zip(channel_prelus(network).values(), self.linear_units(), strict=True):
+            activation.set_linear(torch.from_numpy(units))
         return network
 
     def _stream(self, layer: int) -> int:
@@ -133,27 +130,6 @@ class LinearizedNetwork(ComputedWidget):
             order = np.argsort(uniforms(self._stream(index) + 2, WIDTH))
             row[order[: getattr(self, f"layer{index + 1}")]] = True
         return linear
-
-    def pieces(self, linear: bool = True) -> tuple[Array, Array, Array]:
-        """Points x between which the function is linear, its values there, and those of x where the slope changes.
-
-        The points are the ends of [-3, 3] and the zeros of the inputs of all non-linear units.
-        """
-        network = self.network(linear)
-        x = torch.tensor([-REACH, REACH], dtype=torch.float64)
-        for index, activation in enumerate(channel_prelus(network).values()):
-            with torch.no_grad():
-                sums = network.sums(x[:, None])[index][:, activation.weight != 1]
-            left, right = sums[:-1], sums[1:]
-            between, unit = (left * right < 0).nonzero(as_tuple=True)
-            share = left[between, unit] / (left - right)[between, unit]
-            x = torch.cat([x, x[between] + share * x.diff()[between]]).sort().values
-        middles = ((x[1:] + x[:-1]) / 2)[:, None].requires_grad_()
-        (slope,) = torch.autograd.grad(network(middles).sum(), middles)
-        slopes = slope.flatten()
-        kinks = x[1:-1][slopes.diff().abs() > 1e-9 * slopes.abs().max()]
-        with torch.no_grad():
-            return x.numpy(), network(x[:, None]).flatten().numpy(), kinks.numpy()
 
     def paths(self) -> PathLengths:
         """The paths from input to output by their length."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
 from affscore_book.transformers.gpt_bytes import cut_windows
@@ -83,21 +83,10 @@ def _read(result: Path, signatures: Path) -> TrainedGpt:
 def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]]:
     """Every stored network by name and seed, in the order of :data:`affscore_book.transformers.gpt.GPTS`.
 
-    Parameters
-    ----------
-    folder
-        ``book/data/transformers/gpt``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If a file is damaged.
+    ``folder`` is ``book/data/transformers/gpt``. Raises FileNotFoundError if there is none, ValueError if a file is
+    damaged.
     """
-    files = sorted((Path(folder) / "signatures").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no signatures; {SCRIPT} writes them.")
+    files = stored_files(folder, "signatures", "signatures", SCRIPT)
     networks = [_read(Path(folder) / "results" / file.name, file) for file in files]
     found: dict[str, dict[int, TrainedGpt]] = {name: {} for name in GPTS}
     for network in networks:
