@@ -21,7 +21,7 @@ from affscore_book.linearized.widget import (
 )
 
 LAYERS = [f"layer{layer}" for layer in range(1, DEPTH + 1)]
-CONNECTIONS = list(NAMES)
+CONNECTIONS = NAMES
 
 
 def random_widgets(count, seed=0, **fixed):
@@ -137,7 +137,7 @@ def test_units_become_linear_one_after_the_other(draw):
 
 def test_both_languages_offer_the_same(node):
     options, seeds = node(LinearizedNetwork._esm, "m => [m.OPTIONS, m.SEEDS]")
-    assert options == [list(item) for item in NAMES.items()] and seeds == list(SEEDS)
+    assert tuple(name for name, _ in options) == NAMES and seeds == list(SEEDS)
     assert LinearizedNetwork.draw.max == len(SEEDS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,12 @@ class HistoryChart(ComputedWidget):
     def score(self) -> float:
         """Rank correlation of year and statistic over the networks before 2020; NaN where one of them is constant."""
         early = [network for network in self.networks if network["year"] < TURN]
-        return _rank([network["year"] for network in early], [_mean(self._values(network)) for network in early])
-
-    def _values(self, network: Mapping[str, Any]) -> list[float]:
-        return network["values"][self.view][self.statistic]
+        years = [network["year"] for network in early]
+        seeds = [network["values"][self.view][self.statistic] for network in early]
+        level = [sum(values) / len(values) for values in seeds]  # rounded as the page does
+        if len(early) < 2 or np.ptp(years) == 0 or np.ptp(level) == 0:
+            return math.nan
+        return float(stats.spearmanr(years, level).statistic)
 
 
 def history_chart(decade: Mapping[str, Mapping[int, Trained]]) -> HistoryChart:
@@ -120,7 +122,11 @@ class TrainingCourse(ComputedWidget):
     def score(self) -> float:
         """The mean score over the calls at the chosen moment, without dead ones; NaN if there is no network."""
         network = chosen(self.networks, self.selected)
-        return math.nan if network is None else _alive_mean(network["scores"][_moment(network, self.moment)])
+        if network is None:
+            return math.nan
+        scores = network["scores"][min(self.moment, len(network["steps"]) - 1)]
+        alive = [value for value in scores if value is not None]
+        return float(np.mean(alive)) if alive else math.nan
 
 
 def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClouds]) -> TrainingCourse:
@@ -137,25 +143,3 @@ def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClou
         for name, found in courses.items()
     ]  # fmt: skip
     return TrainingCourse(networks=networks, selected=next(iter(courses), ""))
-
-
-# What follows stands in the JavaScript as well.
-
-
-def _rank(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return math.nan
-    return float(stats.spearmanr(one, other).statistic)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _moment(network: Mapping[str, Any], moment: int) -> int:
-    return min(moment, len(network["steps"]) - 1)
-
-
-def _alive_mean(scores: Sequence[float | None]) -> float:
-    alive = [value for value in scores if value is not None]
-    return float(np.mean(alive)) if alive else math.nan

@@ -43,7 +43,7 @@ class ScoreSlider(ComputedWidget):
 
     _esm = Path(__file__).with_name("score_slider.js")
 
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
 
     def score(self) -> float:

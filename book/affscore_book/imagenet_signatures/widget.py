@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import traitlets
@@ -107,7 +106,12 @@ class PoolSwitch(ComputedWidget):
 
     def score(self) -> float:
         """The median score of the network that is shown; NaN if there is none, or all its calls are dead."""
-        return _median(_scores(chosen(self.models, self.selected), self.pool))
+        network = chosen(self.models, self.selected)
+        if network is None:
+            return math.nan
+        scores = (network["trailing"] if self.pool == "trailing" else None) or network["spatial"]
+        alive = [value for value in scores if value is not None]
+        return float(np.median(alive)) if alive else math.nan
 
     def __repr__(self) -> str:
         if not self.models:
@@ -132,19 +136,3 @@ def pool_switch(spatial: Mapping[str, Signature], trailing: Mapping[str, Signatu
 def _rounded(signature: Signature) -> list[float | None]:
     """Scores as JSON holds them, rounded so that every machine stores the same text."""
     return [None if math.isnan(value) else round(value, 4) for value in signature.mean.tolist()]
-
-
-# What follows stands in pool_switch.js as well.
-
-
-def _scores(network: Mapping[str, Any] | None, pool: str) -> list[float]:
-    """A network's scores by a pool, NaN for a dead call."""
-    if network is None:
-        return []
-    found = (network["trailing"] if pool == "trailing" else None) or network["spatial"]
-    return [math.nan if value is None else value for value in found]
-
-
-def _median(values: Sequence[float]) -> float:
-    alive = [value for value in values if not math.isnan(value)]
-    return float(np.median(alive)) if alive else math.nan

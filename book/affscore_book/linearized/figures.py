@@ -44,10 +44,6 @@ def _above(axes) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3, frameon=False, columnspacing=1.0)
 
 
-def _finite(values: Mapping[int, float]) -> list[float]:
-    return [value for value in values.values() if np.isfinite(value)]
-
-
 @styled
 def plot_path_lengths(shares: Mapping[str, np.ndarray]) -> None:
     """How long the paths of a network are: by average, the share of the paths of each length, 0, 1, ..."""
@@ -188,7 +184,7 @@ def plot_predictors(study: LinearizedRuns) -> None:
     for offset, (predictor, (colour, mark, label)) in zip((-0.2, 0, 0.2), PREDICTOR_LOOKS.items(), strict=True):
         axes.plot([], [], mark, color=colour, markersize=8, label=label)
         for at, network in enumerate(study.runs):
-            values = _finite(study.separations(network, predictor))
+            values = [value for value in study.separations(network, predictor).values() if np.isfinite(value)]
             axes.plot(np.full(len(values), at + offset + 0.07), values, ".", color=colour, markersize=9, alpha=0.7)
             mean, low, high = student_interval(values)
             ends = [[mean - low], [high - mean]]

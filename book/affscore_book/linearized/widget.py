@@ -22,12 +22,7 @@ DEPTH, WIDTH, REACH, GRID = 4, 4, 3.0, 61
 # Of 200 draws, eight whose function turns often, whatever the connections, and keeps its size within a factor of 15
 # while the units of all layers become linear together.
 SEEDS = (98, 14, 42, 108, 116, 157, 60, 118)
-NAMES = {
-    "plain": "none",
-    "skip_each": "a skip over each layer",
-    "skip_all": "one skip over all layers",
-    "concatenate": "concatenation",
-}
+NAMES = ("plain", "skip_each", "skip_all", "concatenate")
 
 
 class SmallNetwork(nn.Module):
@@ -92,7 +87,7 @@ class LinearizedNetwork(ComputedWidget):
     _esm = Path(__file__).with_name("linearized_network.js")
     _css = Path(__file__).with_name("linearized_network.css")
 
-    connections = traitlets.Enum(list(NAMES), default_value="skip_all").tag(sync=True)
+    connections = traitlets.Enum(NAMES, default_value="skip_all").tag(sync=True)
     draw = traitlets.Int(1, min=1, max=len(SEEDS)).tag(sync=True)
     layer1 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)
     layer2 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)

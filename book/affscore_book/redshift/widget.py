@@ -20,14 +20,7 @@ __all__ = ["RedshiftImage"]
 # The same numbers stand in redshift_image.js.
 WIDTH, DEPTHS, SCALES, SHIFT, SEEDS = 24, (1, 5), (0.5, 6.0), 0.15, (0, 99)
 SCORE_GRID = 10
-NAMES = {
-    "relu": "ReLU",
-    "leaky_relu": "Leaky ReLU",
-    "silu": "SiLU",
-    "tanh": "tanh",
-    "gaussian": "Gaussian",
-    "sine": "sine",
-}
+NAMES = ("relu", "leaky_relu", "silu", "tanh", "gaussian", "sine")
 
 
 class RedshiftImage(ComputedWidget):
@@ -64,7 +57,7 @@ class RedshiftImage(ComputedWidget):
 
     _esm = Path(__file__).with_name("redshift_image.js")
 
-    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(NAMES, default_value="relu").tag(sync=True)
     depth = traitlets.Int(3, min=DEPTHS[0], max=DEPTHS[1]).tag(sync=True)
     scale = traitlets.Float(1.0, min=SCALES[0], max=SCALES[1]).tag(sync=True)
     shift = traitlets.Float(0.0, min=-SHIFT, max=SHIFT).tag(sync=True)

@@ -97,7 +97,7 @@ class OwnSample(ComputedWidget):
     _esm = Path(__file__).with_name("own_sample.js")
     _css = Path(__file__).with_name("own_sample.css")
 
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     numbers = traitlets.Unicode("-2.1 -1.4 -0.9 -0.3 0.2 0.5 0.8 1.3 2.6 4").tag(sync=True)
 
     def score(self) -> float:

@@ -52,7 +52,7 @@ class CloudThroughActivation(ComputedWidget):
     _esm = Path(__file__).with_name("cloud_through_activation.js")
     _css = Path(__file__).with_name("cloud_through_activation.css")
 
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     angle = traitlets.Float(30.0, min=0.0, max=180.0).tag(sync=True)
     centre = traitlets.Float(0.0, min=-CENTRE, max=CENTRE).tag(sync=True)
     width = traitlets.Float(0.5, min=WIDTHS[0], max=WIDTHS[1]).tag(sync=True)
@@ -70,13 +70,13 @@ class CloudThroughActivation(ComputedWidget):
 #: Most exchanges of the slider, and the frame of the points.
 EXCHANGES, PLANE = 24, (-3.2, 3.2)
 STRETCH, TURN, SHEAR = (np.array(rows) for rows in ([[0.8, 0.7], [0.7, 1.4]], [[0, 1], [-1, 0]], [[1, 0], [1, 1]]))
-#: The maps of :class:`MoveTheCloud`: a name and a function of points (n, 2).
-MAPS: dict[str, tuple[str, Callable[[Array], Array]]] = {
-    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
-    "square": ("x\u00b2", np.square),
-    "stretch": ("stretch", lambda x: x @ STRETCH),
-    "turn": ("quarter turn", lambda x: x @ TURN),
-    "shear": ("shear", lambda x: x @ SHEAR),
+#: The maps of :class:`MoveTheCloud`: functions of points (n, 2).
+MAPS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "square": np.square,
+    "stretch": lambda x: x @ STRETCH,
+    "turn": lambda x: x @ TURN,
+    "shear": lambda x: x @ SHEAR,
 }
 
 
@@ -119,7 +119,7 @@ class MoveTheCloud(ComputedWidget):
     def samples(self) -> tuple[Array, Array]:
         """Points and outputs of the present state, each of shape (n, 2), float64."""
         x = np.array(self.points).reshape(-1, 2)
-        return x, MAPS[self.map][1](x)
+        return x, MAPS[self.map](x)
 
     def score(self) -> float:
         """The score of the present state; NaN where the outputs are constant."""

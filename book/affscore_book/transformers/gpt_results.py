@@ -35,8 +35,8 @@ class TrainedGpt:
     ----------
     name, seed
         A name of :data:`affscore_book.transformers.gpt.GPTS`, and the seed of its start and its training.
-    parameters, minutes
-        Numbers in it, and of one core that its training took.
+    parameters
+        Numbers in it.
     steps
         After which it was measured, the first 0, the last the end: (moments,).
     bits
@@ -48,7 +48,6 @@ class TrainedGpt:
     name: str
     seed: int
     parameters: int
-    minutes: float
     steps: np.ndarray
     bits: np.ndarray
     scores: Mapping[str, np.ndarray]
@@ -63,7 +62,7 @@ Gpts = Mapping[str, Mapping[int, TrainedGpt]]
 
 
 def _read(result: Path, signatures: Path) -> TrainedGpt:
-    about = read_results(result, lambda found: {key: found[key] for key in ("seed", "parameters", "minutes")}, SCRIPT)
+    about = read_results(result, lambda found: {key: found[key] for key in ("seed", "parameters")}, SCRIPT)
 
     def build(content: dict[str, Any]) -> TrainedGpt:
         states = {int(step): state for step, state in content["states"].items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import traitlets
 
@@ -49,8 +48,9 @@ class TokenBends(ComputedWidget):
         sentence = chosen(self.sentences, self.selected)
         if sentence is None:
             return math.nan
-        shown = sentence[self.order]
-        return _together(shown["bends"][_layer(shown, self.layer)])
+        bends = sentence[self.order]["bends"]
+        row = bends[min(self.layer, len(bends)) - 1]
+        return math.sqrt(sum(value * value for value in row) / len(row))
 
 
 def token_bends(sentences: Mapping[str, Mapping[str, Sentence]], levels: Sequence[float]) -> TokenBends:
@@ -62,14 +62,3 @@ def token_bends(sentences: Mapping[str, Mapping[str, Sentence]], levels: Sequenc
         for name, orders in sentences.items()
     ]  # fmt: skip
     return TokenBends(sentences=rows, levels=[round(float(level), 3) for level in levels], selected=rows[0]["name"])
-
-
-# What follows stands in token_bends.js as well.
-
-
-def _layer(shown: Mapping[str, Any], layer: int) -> int:
-    return min(layer, len(shown["bends"])) - 1
-
-
-def _together(row: Sequence[float]) -> float:
-    return math.sqrt(sum(value * value for value in row) / len(row))
