@@ -31,11 +31,6 @@ class ActivationExplorer(ComputedWidget):
     std
         Standard deviation of the input, from 0.05 to 4.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = ActivationExplorer(activation="tanh", mean=1.0)
     >>> widget
     ActivationExplorer(activation='tanh', mean=1.0, std=1.0)

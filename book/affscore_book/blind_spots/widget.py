@@ -47,11 +47,6 @@ class ShuffleAndTurn(ComputedWidget):
     shuffled
         The share of the outputs that change places, from 0 to 1.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is not one of these.
-
     >>> widget = ShuffleAndTurn(shuffled=1.0)
     >>> round(widget.score(), 3), abs(widget.paired()) < 0.1
     (1.0, True)

@@ -50,11 +50,6 @@ class HundredStudies(ComputedWidget):
     way
         Where the interval comes from; see :func:`intervals`.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is none of these.
-
     >>> HundredStudies(networks=4, way="student").score() > HundredStudies(networks=4, way="pictures").score()
     True
     """

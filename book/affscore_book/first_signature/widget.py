@@ -29,11 +29,6 @@ class ScoreSlider(ComputedWidget):
     centre
         Middle of the inputs, from -4 to 4.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If ``activation`` or ``centre`` is not one of these.
-
     >>> widget = ScoreSlider(activation="relu", centre=1.0)
     >>> widget
     ScoreSlider(activation='relu', centre=1.0)

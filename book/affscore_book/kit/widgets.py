@@ -49,9 +49,9 @@ __all__ = ["ComputedWidget", "chosen"]
 class ComputedWidget(anywidget.AnyWidget):
     """A widget whose JavaScript does the computing. The module's docstring says how to make one.
 
-    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`. One that holds
-    what was measured names in ``_told`` the list of it, of which its ``repr`` tells the length, and the other traits
-    that this shows.
+    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`. A value that a
+    trait does not take raises ``traitlets.TraitError``. A widget that holds what was measured names in ``_told`` the
+    list of it, of which its ``repr`` tells the length, and the other traits that this shows.
     """
 
     #: All widgets by class name.

@@ -74,11 +74,6 @@ class LinearizedNetwork(ComputedWidget):
     layer1, layer2, layer3, layer4
         How many of the layer's four units are linear.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = LinearizedNetwork(connections="skip_all", layer2=1)
     >>> round(widget.score(), 3)        # NAPL: half of all walks take the skip, a quarter of the rest a linear unit
     1.875

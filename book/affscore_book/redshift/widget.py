@@ -43,11 +43,6 @@ class RedshiftImage(ComputedWidget):
     seed
         Number of the draw, from 0 to 99.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = RedshiftImage(activation="tanh", scale=2.0)
     >>> widget
     RedshiftImage(activation='tanh', depth=3, scale=2.0, seed=0, shift=0.0)

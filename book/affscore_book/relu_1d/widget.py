@@ -37,11 +37,6 @@ class ReluRange(ComputedWidget):
     low, high
         Ends of the range, in [-5, 5], at least 0.2 apart.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If an argument is none of these.
-
     >>> widget = ReluRange(low=-1.0, high=1.0)
     >>> widget
     ReluRange(activation='relu', high=1.0, law='uniform', low=-1.0)

@@ -39,11 +39,6 @@ class CloudThroughActivation(ComputedWidget):
     angle
         The long direction, in degrees from the first axis, from 0 to 180.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is not one of these.
-
     >>> widget = CloudThroughActivation(activation="relu", centre=0.0, width=0.5, angle=45.0)
     >>> 0.6 < widget.score() < 0.7
     True
