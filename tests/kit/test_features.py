@@ -42,9 +42,17 @@ def test_layer_outputs_survive_later_in_place_layers():
         torch.testing.assert_close(found["pool"], network.pool(conv.relu()))
 
 
-def test_a_layer_that_runs_again_is_named():
+@pytest.mark.parametrize(
+    ("layers", "text"),
+    [
+        (["relu", "relu7"], "no module 'relu7'; there are relu, lost"),
+        (["relu"], "'relu' runs more than once"),
+        (["lost"], "'lost' did not run"),
+    ],
+)
+def test_layers_without_one_output_are_named(layers, text):
     """A layer that gives no single output is named in the error, and no hook is left behind."""
     network = Shared()
-    with pytest.raises(ValueError, match="'relu' runs more than once"):
-        layer_outputs(network, ["relu"], torch.ones(2, 3))
+    with pytest.raises(ValueError, match=text):
+        layer_outputs(network, layers, torch.ones(2, 3))
     assert network.training and not any(module._forward_hooks for module in network.modules())

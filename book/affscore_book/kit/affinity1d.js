@@ -75,8 +75,13 @@ export const CHOICES = [
   ["hardtanh", "hardtanh"],
 ];
 
-/** The activation of that name. */
-export const activation = (name) => ACTIVATIONS[name];
+/** The activation of that name; an error that names those there are where it is unknown. */
+export function activation(name) {
+  if (!Object.hasOwn(ACTIVATIONS, name)) {
+    throw new Error(`The activation is "${name}"; it should be one of ${Object.keys(ACTIVATIONS).join(", ")}.`);
+  }
+  return ACTIVATIONS[name];
+}
 
 const sorted = (values) => Float64Array.from(values).sort();
 
@@ -115,6 +120,9 @@ function standardise(values) {
  */
 export function affinity(x, y) {
   const n = x.length;
+  if (n < 2 || y.length !== n) {
+    throw new Error(`x has ${n} points and y has ${y.length}; both should have the same number, at least 2.`);
+  }
   const u = standardise(sorted(x));
   const v = standardise(sorted(y));
   let r = 0;

@@ -30,7 +30,7 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
     Raises
     ------
     ValueError
-        If a module runs again before the dictionary is emptied.
+        If there is no module with a given name, or if a module runs again before the dictionary is emptied.
 
     >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> with torch.no_grad(), evaluating(network), features(network, ["1"]) as seen:
@@ -52,6 +52,8 @@ def features(network: nn.Module, layers: Iterable[str]) -> Iterator[dict[str, Fe
     handles = []
     try:
         for name in layers:
+            if name not in modules:
+                raise ValueError(f"layers: there is no module {name!r}; there are {', '.join(filter(None, modules))}.")
             handles.append(modules[name].register_forward_hook(keep(name)))
         yield seen
     finally:
@@ -65,8 +67,12 @@ def layer_outputs(
 ) -> dict[str, Tensor]:
     """The outputs of the named modules of a network for a stack of images, float32 on the CPU, n along the first axis.
 
-    The network runs in evaluation mode on the device of its parameters; afterwards its modes are restored. Each module
-    runs once for an image.
+    The network runs in evaluation mode on the device of its parameters; afterwards its modes are restored.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or a module does not run exactly once for an image.
 
     >>> from affscore_book.kit.networks import myrtle
     >>> outputs = layer_outputs(myrtle(width=4, channels=1), ["relu3", "relu4"], torch.zeros(3, 1, 32, 32))
@@ -80,5 +86,7 @@ def layer_outputs(
             seen.clear()
             network(some.to(device))
             for name, values in parts.items():
+                if name not in seen:
+                    raise ValueError(f"layers: module {name!r} did not run.")
                 values.append(seen[name].output.to("cpu", torch.float32))
     return {name: torch.cat(values) for name, values in parts.items()}

@@ -79,6 +79,8 @@ def _labelled(name: str, part: str, root: str | os.PathLike[str] | None) -> tupl
     images, labels = (
         read_idx(fashion_mnist_file(f"{prefix}-{kind}-ubyte", root)) for kind in ("images-idx3", "labels-idx1")
     )
+    if len(images) != len(labels):
+        raise ValueError(f"dataset: fashion-mnist has {len(images)} images and {len(labels)} labels; get it again.")
     return images, labels
 
 
