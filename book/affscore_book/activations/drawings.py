@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from affscore_book.kit.drawing import Drawing, curves
-from affscore_book.kit.picture import Panel
+from affscore_book.kit.picture import Array, Panel
 
 __all__ = ["plot_channels", "plot_inputs", "plot_means", "plot_widths"]
-
-Array = NDArray[np.float64]
 
 #: The look of a piece of the graph, and that of its mark.
 PIECES = (("input-curve", "input-dot"), ("goal-curve", "image-dot"), ("score-curve", "score-dot"))
