@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import traitlets
@@ -38,8 +37,6 @@ class ActivationExplorer(ComputedWidget):
     0.69
     """
 
-    _esm = Path(__file__).with_name("activation_explorer.js")
-
     activation = traitlets.Enum(list(CATALOGUE), default_value="silu").tag(sync=True)
     mean = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
     std = traitlets.Float(1.0, min=0.05, max=4.0).tag(sync=True)
@@ -63,8 +60,6 @@ class ZooMap(ComputedWidget):
         The name of the activation that is marked; by default the first.
     """
 
-    _esm = Path(__file__).with_name("zoo_map.js")
-    _css = Path(__file__).with_name("zoo_map.css")
     _told = ("activations", "selected")
 
     activations = traitlets.List(traitlets.Dict()).tag(sync=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,6 @@ class HistoryChart(ComputedWidget):
     statistic = traitlets.Enum(list(STATISTICS), default_value="mean").tag(sync=True)
     view = traitlets.Enum(list(VIEWS), default_value="trained").tag(sync=True)
 
-    _esm = Path(__file__).with_name("history_chart.js")
     _told = ("networks", "selected", "statistic", "view")
 
     def score(self) -> float:
@@ -115,8 +113,6 @@ class TrainingCourse(ComputedWidget):
     moment = traitlets.Int(0, min=0, max=99).tag(sync=True)
     beside = traitlets.Enum(["accuracy", "clouds"], default_value="accuracy").tag(sync=True)
 
-    _esm = Path(__file__).with_name("training_course.js")
-    _css = Path(__file__).with_name("training_course.css")
     _told = ("networks", "selected", "moment", "beside")
 
     def score(self) -> float:

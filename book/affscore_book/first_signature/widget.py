@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import traitlets
@@ -36,8 +35,6 @@ class ScoreSlider(ComputedWidget):
     0.866
     """
 
-    _esm = Path(__file__).with_name("score_slider.js")
-
     activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
 
@@ -58,7 +55,6 @@ class SignatureTour(ComputedWidget):
         The number of the chosen one, from 1 to 999.
     """
 
-    _esm = Path(__file__).with_name("signature_tour.js")
     _told = ("calls", "call")
 
     calls = traitlets.List(traitlets.Dict()).tag(sync=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import traitlets
@@ -42,9 +41,6 @@ class BlockWalk(ComputedWidget):
     start = traitlets.List(traitlets.Float()).tag(sync=True)
     trained = traitlets.List(traitlets.Float()).tag(sync=True)
     weights = traitlets.Enum(("trained", "start"), default_value="trained").tag(sync=True)
-
-    _esm = Path(__file__).with_name("block_walk.js")
-    _css = Path(__file__).with_name("block_walk.css")
 
     def blocks(self) -> int:
         """How many blocks the scores hold."""
@@ -101,8 +97,6 @@ class PoolSwitch(ComputedWidget):
     models = traitlets.List(traitlets.Dict()).tag(sync=True)
     pool = traitlets.Enum(POOLS, default_value="spatial").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
-
-    _esm = Path(__file__).with_name("pool_switch.js")
 
     def score(self) -> float:
         """The median score of the network that is shown; NaN if there is none, or all its calls are dead."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 import traitlets
@@ -78,9 +76,6 @@ class LinearizedNetwork(ComputedWidget):
     >>> round(widget.score(), 3)        # NAPL: half of all walks take the skip, a quarter of the rest a linear unit
     1.875
     """
-
-    _esm = Path(__file__).with_name("linearized_network.js")
-    _css = Path(__file__).with_name("linearized_network.css")
 
     connections = traitlets.Enum(NAMES, default_value="skip_all").tag(sync=True)
     draw = traitlets.Int(1, min=1, max=len(SEEDS)).tag(sync=True)

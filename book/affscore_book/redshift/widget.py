@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -49,8 +48,6 @@ class RedshiftImage(ComputedWidget):
     >>> widget.network()
     Network(2 -> 24 -> 24 -> 24 -> 1)
     """
-
-    _esm = Path(__file__).with_name("redshift_image.js")
 
     activation = traitlets.Enum(NAMES, default_value="relu").tag(sync=True)
     depth = traitlets.Int(3, min=DEPTHS[0], max=DEPTHS[1]).tag(sync=True)

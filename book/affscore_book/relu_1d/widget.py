@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import traitlets
@@ -44,9 +43,6 @@ class ReluRange(ComputedWidget):
     0.675
     """
 
-    _esm = Path(__file__).with_name("relu_range.js")
-    _css = Path(__file__).with_name("relu_range.css")
-
     activation = traitlets.Enum(PIECEWISE_LINEAR, default_value="relu").tag(sync=True)
     law = traitlets.Enum(["uniform", "gaussian"], default_value="uniform").tag(sync=True)
     low = traitlets.Float(-2.0, min=-LIMIT, max=LIMIT - LEAST).tag(sync=True)
@@ -86,9 +82,6 @@ class OwnSample(ComputedWidget):
     >>> round(widget.score(), 3)
     0.763
     """
-
-    _esm = Path(__file__).with_name("own_sample.js")
-    _css = Path(__file__).with_name("own_sample.css")
 
     activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     numbers = traitlets.Unicode("-2.1 -1.4 -0.9 -0.3 0.2 0.5 0.8 1.3 2.6 4").tag(sync=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,9 +42,6 @@ class CloudThroughActivation(ComputedWidget):
     >>> 0.6 < widget.score() < 0.7
     True
     """
-
-    _esm = Path(__file__).with_name("cloud_through_activation.js")
-    _css = Path(__file__).with_name("cloud_through_activation.css")
 
     activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     angle = traitlets.Float(30.0, min=0.0, max=180.0).tag(sync=True)
@@ -92,9 +88,6 @@ class MoveTheCloud(ComputedWidget):
     >>> round(MoveTheCloud(map="stretch").score(), 6)
     1.0
     """
-
-    _esm = Path(__file__).with_name("move_the_cloud.js")
-    _css = Path(__file__).with_name("move_the_cloud.css")
 
     exchanges = traitlets.Int(0, min=0, max=EXCHANGES).tag(sync=True)
     map = traitlets.Enum(list(MAPS), default_value="relu").tag(sync=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import traitlets
 
@@ -40,7 +39,6 @@ class TokenBends(ComputedWidget):
     order = traitlets.Enum(ORDERS, default_value="as written").tag(sync=True)
     layer = traitlets.Int(1, min=1, max=99).tag(sync=True)
 
-    _esm = Path(__file__).with_name("token_bends.js")
     _told = ("sentences", "selected", "order", "layer")
 
     def score(self) -> float:

@@ -37,7 +37,6 @@ class CallsRemoved(ComputedWidget):
         How many calls are affine, from 0 to 99; all where there are fewer.
     """
 
-    _esm = Path(__file__).with_name("calls_removed.js")
     _told = ("calls", "order", "count")
 
     calls = traitlets.List(traitlets.Unicode()).tag(sync=True)
