@@ -273,13 +273,8 @@ function render({ model, el }) {
   figure.select({
     trait: "activation", label: "Activation", options: Object.entries(CATALOGUE).map(([name, row]) => [name, row[0]]),
   });
-  figure.slider({
-    trait: "mean", label: "Mean of the input", min: -LIMIT, max: LIMIT, step: 0.1, text: (value) => format(value, 1),
-  });
-  figure.slider({
-    trait: "std", label: "Standard deviation of the input", min: 0.05, max: 4, step: 0.05,
-    text: (value) => format(value, 2),
-  });
+  figure.slider({ trait: "mean", label: "Mean of the input", min: -LIMIT, max: LIMIT, step: 0.1 });
+  figure.slider({ trait: "std", label: "Standard deviation of the input", min: 0.05, max: 4, step: 0.05 });
 
   const left = figure.panel({
     label: "The activation, the density of the input, and the affine map that fits best", xlim: [-EDGE, EDGE],

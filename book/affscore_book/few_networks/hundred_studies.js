@@ -50,9 +50,7 @@ function render({ model, el }) {
     model, el, name: "HundredStudies", traits: ["networks", "way"],
     label: "A hundred studies of a few networks each, and whose interval holds the truth",
   });
-  figure.slider({
-    trait: "networks", label: "Networks in a study", min: 2, max: MOST, step: 1, text: (value) => String(value),
-  });
+  figure.slider({ trait: "networks", label: "Networks in a study", min: 2, max: MOST, step: 1 });
   figure.select({ trait: "way", label: "Interval", options: WAYS });
   const left = figure.panel({
     label: "The interval of each of a hundred studies, and the truth", xlim: [0, STUDIES + 1], ylim: FRAME,

@@ -35,10 +35,7 @@ function render({ model, el }) {
     label: "Affinity score of one activation in one dimension",
   });
   figure.select({ trait: "activation", label: "Activation", options: CHOICES });
-  figure.slider({
-    trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP,
-    text: (value) => format(value, 1),
-  });
+  figure.slider({ trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP });
 
   const end = LIMIT + HALF_WIDTH;
   const left = figure.panel({

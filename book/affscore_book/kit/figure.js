@@ -1,6 +1,6 @@
 // The frame of every widget: controls bound to traits, panels, a live text, the numbers under the cursor, and the
 // attributes that tests read.
-import { Panel, element, format, readout } from "./panel.js";
+import { Panel, decimals, element, format, readout } from "./panel.js";
 import { Reader } from "./reader.js";
 
 /**
@@ -54,8 +54,8 @@ export class Figure {
     this.redraw = () => this.draw();
   }
 
-  /** A range input for a numeric trait. text(value) is what is shown beside it and read aloud. */
-  slider({ trait, label, min, max, step, text = (value) => format(value) }) {
+  /** A range input for a numeric trait. text(value) is what is shown and read aloud: by default the digits of a step. */
+  slider({ trait, label, min, max, step, text = (value) => format(value, decimals(step)) }) {
     const box = element(this.controls, "label", { class: "affscore-control affscore-slider" });
     element(box, "span", {}, label);
     const shown = element(box, "output", { "aria-hidden": "true" });

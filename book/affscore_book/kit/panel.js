@@ -198,6 +198,7 @@ function round(value) {
   return Math.round(value * 10) / 10;
 }
 
-function decimals(value) {
+/** How many digits of a number stand behind its point. */
+export function decimals(value) {
   return (String(value).split(".")[1] ?? "").length;
 }

@@ -300,7 +300,7 @@ function render({ model, el }) {
     label: "A small network whose units become linear: path lengths and the function that it computes",
   });
   figure.select({ trait: "connections", label: "Extra connections", options: OPTIONS });
-  figure.slider({ trait: "draw", label: "Draw of weights", min: 1, max: SEEDS.length, step: 1, text: String });
+  figure.slider({ trait: "draw", label: "Draw of weights", min: 1, max: SEEDS.length, step: 1 });
   const sum = () => layers.reduce((total, trait) => total + model.get(trait), 0);
   const all = figure.slider({
     trait: "layer1", label: "Linear in all layers", min: 0, max: WIDTH, step: 1,

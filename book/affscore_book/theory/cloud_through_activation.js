@@ -30,10 +30,7 @@ function render({ model, el }) {
     label: "A cloud in the plane through an activation, with its affinity score",
   });
   figure.select({ trait: "activation", label: "Activation", options: CHOICES });
-  figure.slider({
-    trait: "centre", label: "Centre of the cloud", min: -CENTRE, max: CENTRE, step: 0.1,
-    text: (value) => format(value, 1),
-  });
+  figure.slider({ trait: "centre", label: "Centre of the cloud", min: -CENTRE, max: CENTRE, step: 0.1 });
   figure.slider({ trait: "width", label: "Width across", min: WIDTHS[0], max: WIDTHS[1], step: 0.02 });
   figure.slider({
     trait: "angle", label: "Direction", min: 0, max: 180, step: 5, text: (value) => `${format(value, 0)}\u00b0`,

@@ -64,10 +64,7 @@ function render({ model, el }) {
   figure.slider({
     trait: "moved", label: "T moves the points", min: 0, max: 1, step: 0.05, text: (value) => `${format(100 * value, 0)} %`,
   });
-  figure.slider({
-    trait: "exchanges", label: "Exchanges of two partners", min: 0, max: EXCHANGES, step: 1,
-    text: (value) => format(value, 0),
-  });
+  figure.slider({ trait: "exchanges", label: "Exchanges of two partners", min: 0, max: EXCHANGES, step: 1 });
   const size = { width: 340, height: 346 };
   const left = figure.panel({
     label: "The points, and T on its way to their affine image", xlim: FRAME, ylim: FRAME,

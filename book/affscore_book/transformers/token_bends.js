@@ -51,9 +51,7 @@ function render({ model, el }) {
     trait: "selected", label: "Sentence", options: sentences.map(({ name }) => [name, name]),
   });
   figure.select({ trait: "order", label: "Words", options: ORDERS.map((order) => [order, order]) });
-  figure.slider({
-    trait: "layer", label: "Layer", min: 1, max: Math.max(1, levels.length), step: 1, text: (value) => format(value, 0),
-  });
+  figure.slider({ trait: "layer", label: "Layer", min: 1, max: Math.max(1, levels.length), step: 1 });
   const high = most(sentences);
   const legend = [["bound-curve", "other texts"]];
   const left = figure.panel({
