@@ -63,6 +63,8 @@ def test_stored_scores_of_all_channels_match_signatures():
 
 def test_medians_skip_dead_calls_and_fall_back_on_equal_pool(tmp_path):
     """Medians skip dead calls, and the table falls back on the pool that is stored if both are equal."""
+    with pytest.raises(FileNotFoundError, match="no scores with fewer channels"):
+        channel_medians(tmp_path)
     (tmp_path / "channels").mkdir()
     content = {"network": "vit_b_32", "channels": 50}
     content |= {"spatial": [0.2, None, 0.4], "spatial50": [0.1, None, 0.2]}

@@ -67,20 +67,33 @@ def _with_twin(x: Tensor, y: Tensor) -> list[float]:
 def channel_medians(folder: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """For each network of :data:`FAMILIES`, cheapest first, the medians over its calls by the names in its file.
 
-    Raises ValueError if a file is damaged.
+    Raises
+    ------
+    FileNotFoundError
+        If ``folder`` holds no such scores.
+    ValueError
+        If a file is damaged.
     """
-    paths = {path.stem: path for path in Path(folder, "channels").glob("*.json") if "." not in path.stem}
-    kept = sorted((name for name in paths if facts(name).family in FAMILIES), key=lambda name: facts(name).gflops or 0)
-    stored = {name: _lists(paths[name]) for name in kept}
+    names = {path.stem for path in _files(folder, "*") if "." not in path.stem}
+    kept = sorted((name for name in names if facts(name).family in FAMILIES), key=lambda name: facts(name).gflops or 0)
+    stored = {name: _lists(Path(folder, "channels", f"{name}.json")) for name in kept}
     return {name: {key: float(np.nanmedian(values)) for key, values in lists.items()} for name, lists in stored.items()}
 
 
 def channel_scores(folder: str | os.PathLike[str], network: str) -> list[dict[str, np.ndarray]]:
     """The scores of the calls of one network, float64 of shape (calls,), by the names in its files.
 
-    The list has an entry for each file, which holds one draw of the weights. Raises ValueError if a file is damaged.
+    The list has an entry for each file, which holds one draw of the weights. Raises the errors of
+    :func:`channel_medians`.
     """
-    return [_lists(path) for path in sorted(Path(folder, "channels").glob(f"{network}*.json"))]
+    return [_lists(path) for path in _files(folder, f"{network}*")]
+
+
+def _files(folder: str | os.PathLike[str], stem: str) -> list[Path]:
+    files = sorted(Path(folder, "channels").glob(f"{stem}.json"))
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no scores with fewer channels; run make.py --channels.")
+    return files
 
 
 def _lists(path: Path) -> dict[str, np.ndarray]:
