@@ -48,7 +48,9 @@ def test_javascript_scores(node):
 
 @pytest.fixture(scope="module")
 def zoo():
-    return zoo_map(named=["relu"], selected="gelu")
+    widget = zoo_map(named=["relu"])
+    widget.selected = "gelu"
+    return widget
 
 
 def test_the_map_tells_every_activation_with_its_numbers(node, zoo):

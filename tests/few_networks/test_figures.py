@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 
-from affscore_book.few_networks.figures import FRAME, plot_studies, studies_panel
+from affscore_book.few_networks.figures import FRAME, plot_studies
 
 
 def path(look, truth):
     """What two intervals around 1 draw with a look of the legend."""
-    svg = studies_panel([0.0, 0.5], [2.0, 1.5], truth).svg()
+    svg = plot_studies([0.0, 0.5], [2.0, 1.5], truth)._repr_html_()
     return re.findall(rf'<path class="{look}"[^>]* d="([^"]*)"', svg)[-1]
 
 
@@ -20,7 +20,7 @@ def test_intervals_that_hold_the_truth_look_different():
 
 
 def test_a_bar_that_leaves_the_frame_ends_at_its_edge():
-    beyond, at_edge = (studies_panel([low], [high], 1.0).svg() for low, high in ((-99.0, 99.0), FRAME))
+    beyond, at_edge = (plot_studies([low], [high], 1.0)._repr_html_() for low, high in ((-99.0, 99.0), FRAME))
     assert beyond == at_edge
 
 

@@ -109,14 +109,12 @@ def test_keras_kernels_become_torch_kernels(install, kernels):
         assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 512)
 
 
-def test_images_are_prepared_as_the_packages_code_does(install, kernels):
+def test_images_are_prepared_as_the_packages_code_does():
     """HED: blue first and minus the mean pixel. The others: values from 0 to 1."""
-    install("hed", "vgg16", lambda path: path.write_text("kernels"))
-    prepared = packaged.Packaged("hed").preprocess()(Image.new("RGB", (300, 200), (250, 100, 50)))
+    prepared = packaged.prepared_as("hed")(Image.new("RGB", (300, 200), (250, 100, 50)))
     torch.testing.assert_close(prepared[:, 0, 0] + torch.tensor(packaged.PIXEL), torch.tensor([50.0, 100.0, 250.0]))
     assert prepared.shape == (3, 224, 224)
-    install("resmem", "resnet18", saved({}))
-    prepared = packaged.Packaged("resmem").preprocess()(Image.new("RGB", (300, 200), (255, 0, 51)))
+    prepared = packaged.prepared_as("resmem")(Image.new("RGB", (300, 200), (255, 0, 51)))
     torch.testing.assert_close(prepared[:, 100, 100], torch.tensor([1.0, 0.0, 0.2]))
 
 

@@ -31,6 +31,7 @@ from affscore_book.kit.names import read_and_bound
         ("(a, *b), c = d", "d", "a b c"),
         ("print(len(x))", "x", ""),
         ("@decorate\ndef f(): pass", "decorate", "f"),
+        ("match m:\n    case [p, q]:\n        p", "m", "p q"),
         ("async def f():\n    async for x in y:\n        pass", "y", "f"),
     ],
 )

@@ -17,7 +17,7 @@ from affscore_study.redshift.draws import PUBLISHED_SEED, image_of, random_netwo
 
 def test_widget_computes_network_spectrum_and_scores(node):
     """The widget computes the network, the spectrum and every score."""
-    assert node(RedshiftImage._esm, "m => m.OPTIONS") == [list(item) for item in NAMES.items()]
+    assert tuple(name for name, _ in node(RedshiftImage._esm, "m => m.OPTIONS")) == NAMES
     widgets = [
         RedshiftImage(activation=activation, depth=depth, scale=scale, shift=shift, seed=seed)
         for activation in NAMES

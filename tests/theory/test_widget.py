@@ -119,12 +119,12 @@ def test_assignment_costs_what_scipys_does(node):
 
 def test_the_cloud_and_its_frame_are_the_same_in_both_languages(node):
     states = [dict(width=w, angle=a, centre=c) for w in (0.02, 0.6) for a in (0.0, 33.0, 180.0) for c in (-3.0, 1.5)]
-    body = "(m, states) => states.map((s) => [...m.cloud(s), m.frame(m.cloud(s).flatMap((c) => [...c]))])"
+    body = "(m, states) => states.map((s) => [...m.cloud(s), m.steadyLimits(m.cloud(s).flatMap((c) => [...c]))])"
     results = node(SOURCE, body, states)
     for state, (first, second, limits) in zip(states, results, strict=True):
         np.testing.assert_allclose(np.transpose([first, second]), cloud(**state), atol=1e-12)
         np.testing.assert_allclose(limits, frame(cloud(**state)), atol=1e-12)
-    assert node(SOURCE, "m => m.frame([2, 2])") == list(frame(np.array([2.0, 2.0])))
+    assert node(SOURCE, "m => m.steadyLimits([2, 2])") == list(frame(np.array([2.0, 2.0])))
     assert node(SOURCE, "m => [m.CENTRE, ...m.WIDTHS]") == [CENTRE, *WIDTHS]
     assert node(PLANE, "m => m.POINTS") == POINTS
 

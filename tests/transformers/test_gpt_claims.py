@@ -23,7 +23,7 @@ def planted(name: str, seed: int, levels=LEVELS, lower=LOWER, start: float = 0.9
         for pool in GPT_POOLS
     }
     bits = np.array([8.0, 2 + levels[name] + 0.001 * draw.normal()])
-    return TrainedGpt(name, seed, 500_000, 1.0, np.array([0, 800]), bits, scores)
+    return TrainedGpt(name, seed, 500_000, np.array([0, 800]), bits, scores)
 
 
 def every(seeds: int = 3, **how) -> dict[str, dict[int, TrainedGpt]]:

@@ -273,13 +273,8 @@ function render({ model, el }) {
   figure.select({
     trait: "activation", label: "Activation", options: Object.entries(CATALOGUE).map(([name, row]) => [name, row[0]]),
   });
-  figure.slider({
-    trait: "mean", label: "Mean of the input", min: -LIMIT, max: LIMIT, step: 0.1, text: (value) => format(value, 1),
-  });
-  figure.slider({
-    trait: "std", label: "Standard deviation of the input", min: 0.05, max: 4, step: 0.05,
-    text: (value) => format(value, 2),
-  });
+  figure.slider({ trait: "mean", label: "Mean of the input", min: -LIMIT, max: LIMIT, step: 0.1 });
+  figure.slider({ trait: "std", label: "Standard deviation of the input", min: 0.05, max: 4, step: 0.05 });
 
   const left = figure.panel({
     label: "The activation, the density of the input, and the affine map that fits best", xlim: [-EDGE, EDGE],
@@ -298,8 +293,7 @@ function render({ model, el }) {
   // The curve is computed once for each activation and standard deviation, and drawn where the mean has been.
   let [drawn, scores] = ["", []];
   const trail = new Trail(MEANS);
-  return figure.onDraw(() => {
-    const [name, mean, std] = ["activation", "mean", "std"].map((trait) => model.get(trait));
+  return figure.onDraw(({ activation: name, mean, std }) => {
     const [title, f] = CATALOGUE[name];
     const ylim = verticalLimits(f);
     left.setLimits([-EDGE, EDGE], ylim);

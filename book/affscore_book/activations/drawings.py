@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from affscore_book.kit.drawing import Drawing, curves
-from affscore_book.kit.picture import Panel
+from affscore_book.kit.picture import Array, Panel
 
 __all__ = ["plot_channels", "plot_inputs", "plot_means", "plot_widths"]
-
-Array = NDArray[np.float64]
 
 #: The look of a piece of the graph, and that of its mark.
 PIECES = (("input-curve", "input-dot"), ("goal-curve", "image-dot"), ("score-curve", "score-dot"))
@@ -43,32 +42,30 @@ def plot_inputs(pieces: Sequence[tuple[float, Array, Array, float]], means: Arra
     return Drawing(graph, curve)
 
 
-def plot_widths(widths: ArrayLike, scores: Mapping[str, ArrayLike]) -> Drawing:
+def plot_widths(widths: ArrayLike, scores: Mapping[str, Array]) -> Drawing:
     """Scores (n,) of several activations against the standard deviation of the input, on a logarithmic axis."""
     powers = np.log10(np.asarray(widths, dtype=float))
     marks = {float(k): f"{10.0**k:g}" for k in range(int(np.ceil(powers.min())), int(np.floor(powers.max())) + 1)}
-    lines = {name: np.asarray(values, dtype=float) for name, values in scores.items()}
-    label = "Scores against the width of the input: " + ", ".join(
-        f"{name} from {y[0]:.2f} to {y[-1]:.2f}" for name, y in lines.items()
-    )
-    return Drawing(curves(label, powers, lines, xlabel="standard deviation of the input", ylim=(0, 1.05), xticks=marks))
+    label = f"Scores against the width of the input: {_ends(scores)}"
+    return _drawn(label, powers, scores, "standard deviation of the input", xticks=marks)
 
 
-def plot_means(means: ArrayLike, scores: Mapping[str, ArrayLike]) -> Drawing:
+def plot_means(means: ArrayLike, scores: Mapping[str, Array]) -> Drawing:
     """Scores (n,) against the mean of the input, a curve for each name; none where a score is NaN."""
-    lines = {name: np.asarray(values, dtype=float) for name, values in scores.items()}
-    label = "Scores against the mean of the input: " + ", ".join(
-        f"{name} {y[len(y) // 2]:.2f} in the middle" for name, y in lines.items()
-    )
-    return Drawing(curves(label, np.asarray(means), lines, xlabel="mean of the input", ylim=(0, 1.05)))
+    told = ", ".join(f"{name} {y[len(y) // 2]:.2f} in the middle" for name, y in scores.items())
+    return _drawn(f"Scores against the mean of the input: {told}", np.asarray(means), scores, "mean of the input")
 
 
-def plot_channels(channels: Sequence[int], scores: Mapping[str, ArrayLike]) -> Drawing:
+def plot_channels(channels: Sequence[int], scores: Mapping[str, Array]) -> Drawing:
     """Scores (n,) against the number of channels, on a logarithmic axis."""
     powers = np.log2(np.asarray(channels, dtype=float))
     marks = {float(at): str(count) for at, count in zip(powers, channels, strict=True)}
-    lines = {name: np.asarray(values, dtype=float) for name, values in scores.items()}
-    label = "Scores against the channels: " + ", ".join(
-        f"{name} from {y[0]:.2f} to {y[-1]:.2f}" for name, y in lines.items()
-    )
-    return Drawing(curves(label, powers, lines, xlabel="channels", ylim=(0, 1.05), xticks=marks))
+    return _drawn(f"Scores against the channels: {_ends(scores)}", powers, scores, "channels", xticks=marks)
+
+
+def _ends(scores: Mapping[str, Array]) -> str:
+    return ", ".join(f"{name} from {y[0]:.2f} to {y[-1]:.2f}" for name, y in scores.items())
+
+
+def _drawn(label: str, x: Array, scores: Mapping[str, Array], xlabel: str, **options: Any) -> Drawing:
+    return Drawing(curves(label, x, scores, xlabel=xlabel, ylim=(0, 1.05), **options))

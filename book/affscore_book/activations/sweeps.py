@@ -103,10 +103,7 @@ class Sweep:
 
 
 def load_sweep(path: str | Path) -> Sweep:
-    """The sweep that ``book/data/activations/figure_8.py`` stored.
-
-    Raises FileNotFoundError if there is no such file, and ValueError if it is not such a sweep.
-    """
+    """The sweep that ``figure_8.py`` stored; errors as :func:`affscore_book.kit.stored.read_results`."""
 
     def build(data: dict[str, Any]) -> Sweep:
         settings = data["settings"]

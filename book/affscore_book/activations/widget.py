@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import traitlets
 
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.activations.laws import score_curve, summarise_all
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 
 __all__ = ["ActivationExplorer", "ZooMap", "zoo_map"]
 
@@ -31,19 +30,12 @@ class ActivationExplorer(ComputedWidget):
     std
         Standard deviation of the input, from 0.05 to 4.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = ActivationExplorer(activation="tanh", mean=1.0)
     >>> widget
     ActivationExplorer(activation='tanh', mean=1.0, std=1.0)
     >>> round(widget.score(), 3)
     0.69
     """
-
-    _esm = Path(__file__).with_name("activation_explorer.js")
 
     activation = traitlets.Enum(list(CATALOGUE), default_value="silu").tag(sync=True)
     mean = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
@@ -68,8 +60,7 @@ class ZooMap(ComputedWidget):
         The name of the activation that is marked; by default the first.
     """
 
-    _esm = Path(__file__).with_name("zoo_map.js")
-    _css = Path(__file__).with_name("zoo_map.css")
+    _told = ("activations", "selected")
 
     activations = traitlets.List(traitlets.Dict()).tag(sync=True)
     named = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -77,20 +68,11 @@ class ZooMap(ComputedWidget):
 
     def score(self) -> float:
         """The lowest score of the activation that is marked; NaN if there is none."""
-        chosen = self._chosen()
-        return chosen["lowest"] if chosen else math.nan
-
-    def __repr__(self) -> str:
-        if not self.activations:
-            return super().__repr__()
-        return f"ZooMap({len(self.activations)} activations, selected={self.selected!r})"
-
-    def _chosen(self) -> dict[str, Any] | None:
-        named = (each for each in self.activations if each["name"] == self.selected)
-        return next(named, self.activations[0] if self.activations else None)
+        activation = chosen(self.activations, self.selected)
+        return activation["lowest"] if activation else math.nan
 
 
-def zoo_map(named: Sequence[str] = (), selected: str = "silu", **options: Any) -> ZooMap:
+def zoo_map(named: Sequence[str] = (), **options: Any) -> ZooMap:
     """The map of the whole catalogue, rounded so that every machine stores the same text.
 
     ``named`` are the activations whose titles stand on the map, ``options`` those of
@@ -102,4 +84,4 @@ def zoo_map(named: Sequence[str] = (), selected: str = "silu", **options: Any) -
         | {"width": round(each.width, 1), "dead": round(each.dead, 1)}
         for name, each in summarise_all(**options).items()
     ]
-    return ZooMap(activations=activations, named=list(named), selected=selected)
+    return ZooMap(activations=activations, named=list(named), selected="silu")

@@ -97,8 +97,8 @@ function render({ model, el }) {
   const shared = places(activations);
   panel.notes()(shared.map(({ width }) => width), shared.map(({ lowest }) => lowest), shared.map(({ text }) => text));
   familyPanel(figure.panels);
-  return figure.onDraw(() => {
-    const now = chosen({ activations, selected: model.get("selected") });
+  return figure.onDraw((state) => {
+    const now = chosen(state);
     for (const node of [ring, title]) node.setAttribute("visibility", now ? "visible" : "hidden");
     if (!now) return { score: NaN, headline: "There is no score.", text: "There is no activation to show." };
     list.value = now.name;
@@ -108,7 +108,7 @@ function render({ model, el }) {
     title.setAttribute("x", panel.x(now.width) + 12 * side);
     title.setAttribute("y", panel.y(now.lowest) + 16);
     title.setAttribute("text-anchor", side > 0 ? "start" : "end");
-    title.textContent = model.get("named").includes(now.name) ? "" : now.title;
+    title.textContent = state.named.includes(now.name) ? "" : now.title;
     return { score: now.lowest, headline: `${now.title}: lowest score ${low(now.lowest)}`, text: describe(now) };
   });
 }

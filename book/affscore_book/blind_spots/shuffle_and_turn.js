@@ -35,9 +35,8 @@ export function evaluate({ shape, angle, shuffled }) {
 }
 
 function render({ model, el }) {
-  const traits = ["angle", "shape", "shuffled"];
   const figure = new Figure({
-    model, el, name: "ShuffleAndTurn", traits,
+    model, el, name: "ShuffleAndTurn", traits: ["angle", "shape", "shuffled"],
     label: "A cloud, turned and shuffled, with its affinity score and its paired score",
   });
   figure.select({ trait: "shape", label: "Cloud", options: SHAPES });
@@ -73,8 +72,7 @@ function render({ model, el }) {
 
   const trail = new Trail(SHARES);
   const known = new Map();
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     const pairs = [0, 1].map((k) => Array.from(result.x[k]).flatMap((value, i) => [value, result.y[k][i], NaN]));
     links(...pairs);

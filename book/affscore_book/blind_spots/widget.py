@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import traitlets
@@ -47,18 +46,10 @@ class ShuffleAndTurn(ComputedWidget):
     shuffled
         The share of the outputs that change places, from 0 to 1.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is not one of these.
-
     >>> widget = ShuffleAndTurn(shuffled=1.0)
     >>> round(widget.score(), 3), abs(widget.paired()) < 0.1
     (1.0, True)
     """
-
-    _esm = Path(__file__).with_name("shuffle_and_turn.js")
-    _css = Path(__file__).with_name("shuffle_and_turn.css")
 
     angle = traitlets.Float(0.0, min=0.0, max=180.0).tag(sync=True)
     shape = traitlets.Enum(["skewed", "round"], default_value="skewed").tag(sync=True)

@@ -16,17 +16,7 @@ __all__ = ["stored_network"]
 def stored_network(folder: str | os.PathLike[str], name: str) -> nn.Module:
     """The trained network of the first seed, in evaluation mode on the CPU; its weights were stored in half precision.
 
-    Parameters
-    ----------
-    folder
-        ``book/data/decade``.
-    name
-        One of :data:`affscore_book.decade.networks.SETTINGS`.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there are no weights of that name, or they are damaged.
+    ``folder`` is ``book/data/decade``, and ``name`` one of :data:`affscore_book.decade.networks.SETTINGS`.
     """
     network = build(name)
     load_weights(network, Path(folder) / "weights" / f"{name}-0.safetensors")

@@ -16,11 +16,11 @@ from affscore.calls import Call, Excluded
 from affscore.companions import MEASURES
 from affscore.signatures import Signature
 from affscore_book.kit.sequences import sequence
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 
 __all__ = [
     "END", "START", "CallClouds", "Course", "Decade", "Trained", "architectures", "course", "kin", "load_clouds",
-    "load_decade", "load_further", "on_other_pictures", "stored_files",
+    "load_decade", "load_further", "on_other_pictures",
 ]  # fmt: skip
 
 #: States of a network: its start, whose batch norm, if it has one, was set by the training images; and its end.
@@ -117,30 +117,12 @@ def _read(result: Path, signatures: Path) -> Trained:
     )
 
 
-def stored_files(folder: str | os.PathLike[str], part: str, what: str, script: str = SCRIPT) -> list[Path]:
-    """The JSON files in a part of ``book/data/decade``, by name; raises FileNotFoundError if there is none."""
-    files = sorted(Path(folder, part).glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no {what}; {script} writes them.")
-    return files
-
-
 def load_decade(folder: str | os.PathLike[str]) -> dict[str, dict[int, Trained]]:
-    """Every stored network by name and seed, names in the order of the years.
+    """Every stored network by name and seed, names in the order of the years; ``folder`` is ``book/data/decade``.
 
-    Parameters
-    ----------
-    folder
-        ``book/data/decade``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none, or the signatures of one are missing.
-    ValueError
-        If a file is damaged.
+    Raises FileNotFoundError if there is none, or the signatures of one are missing, ValueError if a file is damaged.
     """
-    files = stored_files(folder, "results", "results")
+    files = stored_files(folder, "results", "results", SCRIPT)
     networks = [_read(file, Path(folder) / "signatures" / file.name) for file in files]
     networks.sort(key=lambda network: (network.year, network.name, network.seed))
     found: dict[str, dict[int, Trained]] = {}
@@ -189,7 +171,7 @@ def load_clouds(folder: str | os.PathLike[str]) -> dict[str, CallClouds]:
     """
     return {
         file.stem: read_results(file, lambda found: CallClouds(found["call"], found["moments"]), SCRIPT)
-        for file in stored_files(folder, "clouds", "clouds")
+        for file in stored_files(folder, "clouds", "clouds", SCRIPT)
     }
 
 
@@ -226,7 +208,7 @@ def load_further(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
         pictures = {kind: np.array(rows, dtype=np.float64) for kind, rows in content["pictures"].items()}
         return {"sizes": sizes, "pictures": pictures, "maps": content.get("maps", {})}
 
-    files = stored_files(folder, "further", "further measures")
+    files = stored_files(folder, "further", "further measures", SCRIPT)
     return {file.stem: read_results(file, build, SCRIPT) for file in files}
 
 

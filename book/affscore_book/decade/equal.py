@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from affscore_book.decade.collection import SCRIPT, stored_files
-from affscore_book.kit.stored import read_results
+from affscore_book.decade.collection import SCRIPT
+from affscore_book.kit.stored import read_results, stored_files
 
 __all__ = ["CHANNELS", "DRAWS", "Equal", "load_equal"]
 
@@ -44,5 +44,5 @@ def load_equal(folder: str | os.PathLike[str]) -> dict[str, Equal]:
 
     Raises FileNotFoundError if there is nothing, ValueError if a file is damaged.
     """
-    files = stored_files(folder, "equal", "scores with equally many numbers")
+    files = stored_files(folder, "equal", "scores with equally many numbers", SCRIPT)
     return {file.stem: read_results(file, _read, SCRIPT) for file in files}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from affscore_book.decade.collection import Decade, Trained
 from affscore_book.decade.rates import FOLLOWED, RATES, RateRun
 from affscore_book.imagenet_signatures.calls import places
-from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, legend_above, panels, styled
 
 __all__ = ["plot_decade", "plot_differences", "plot_own", "plot_rates", "plot_raw", "plot_without_skips"]
 
@@ -21,7 +22,12 @@ ERA_NAMES = ("2012", "2014", "2015, 2016", "2018, 2019", "from 2020")
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (INK, "P"), ("#7a5c00", "X"))
 
 
-def _name_rows(axes: plt.Axes, names: Sequence[str]) -> None:
+def _sign(colour: str, mark: str, label: str, **look: Any) -> Line2D:
+    """An entry of a legend: a mark without a line."""
+    return Line2D([], [], color=colour, marker=mark, linestyle="", label=label, **look)
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
     """A name for each row, the first on top."""
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelsize=12)
@@ -47,10 +53,9 @@ def plot_decade(decade: Decade, without_norm: Sequence[str] = ()) -> None:
         names.append(f"{name.replace('_bn', ', norm').replace('_', ' ')} {first.year % 100:02}")
     _name_rows(axes, names)
     axes.set(xlabel="affinity score, spatial pool (dots and squares: means)")
-    handles = [plt.Line2D([], [], color=colour, marker="o", linestyle="", label=label)
-               for colour, label in zip(ERAS.values(), ERA_NAMES, strict=True)]  # fmt: skip
+    handles = [_sign(colour, "o", label) for colour, label in zip(ERAS.values(), ERA_NAMES, strict=True)]
     if without_norm:
-        handles.append(plt.Line2D([], [], color=INK, marker="s", linestyle="", label="no norm"))
+        handles.append(_sign(INK, "s", "no norm"))
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
 
 
@@ -63,7 +68,7 @@ def plot_own(panes: Mapping[str, Mapping[str, np.ndarray]]) -> None:
             panel.plot(np.arange(1, len(scores) + 1), scores, mark + "-", color=colour, markersize=6, label=label)
         panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         panel.set_title(title, fontsize=13, loc="left")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    legend_above(axes[0], 3)
     figure.supxlabel("activation call", fontsize=15)
     axes[0].set_ylabel("affinity score")
 
@@ -90,11 +95,9 @@ def plot_raw(networks: Sequence[Trained]) -> None:
         panel.set_title(network.name, fontsize=13, loc="left")
     for panel in axes[len(networks) :]:
         panel.set_axis_off()
-    handles = [plt.Line2D([], [], color=colour, marker=mark, linestyle="", label=kind)
-               for kind, (colour, mark) in zip(kinds, LOOKS, strict=False)]  # fmt: skip
+    handles = [_sign(colour, mark, kind) for kind, (colour, mark) in zip(kinds, LOOKS, strict=False)]
     if any(network.name.startswith("resnet") for network in networks):
-        handles.append(plt.Line2D([], [], color=INK, marker="o", fillstyle="none", markersize=9, linestyle="",
-                                  label="after an addition"))  # fmt: skip
+        handles.append(_sign(INK, "o", "after an addition", fillstyle="none", markersize=9))
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     figure.supxlabel("activation call", fontsize=15)
     figure.supylabel("affinity score", fontsize=15)

@@ -81,8 +81,7 @@ function render({ model, el }) {
   const layers = [[left, years], [right, accuracies]].map(([panel, xs]) => ({
     panel, xs, spread: panel.line("curve"), dots: panel.dots("input-dot", 5), mark: panel.dots("score-dot", 7),
   }));
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const { score } = evaluate(state);
     const shown = Number.isNaN(score) ? "is not defined" : format(score, 3);
     const headline = `Rank correlation with the year ${shown}, to 2019`;

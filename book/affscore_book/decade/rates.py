@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from affscore_book.decade.collection import END, Decade, Trained, course, stored_files
+from affscore_book.decade.collection import END, Decade, Trained, course
 from affscore_book.decade.equal import CHANNELS, Equal
 from affscore_book.decade.training import FLOORS, RECIPE
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 
 __all__ = ["FEW", "FOLLOWED", "OTHERS", "RATES", "SEEDS", "RateRun", "first_runs", "load_rates", "other_rates"]
 

@@ -98,12 +98,11 @@ function render({ model, el }) {
   const [start, end, now] = ["w2-curve", "bound-curve", "score-curve"].map((look) => left.line(look));
   const mark = left.dots("score-dot", 6);
   const panels = { accuracy: progressPanel(figure), clouds: cloudPanel(figure) };
-  return figure.onDraw(() => {
-    const beside = model.get("beside");
+  return figure.onDraw(({ beside, moment }) => {
     for (const [name, { svg }] of Object.entries(panels)) svg.style.display = name === beside ? "" : "none";
     const chosen = chosenNow();
     if (!chosen) return { score: NaN, text: "There is no network to show.", headline: "There is no score." };
-    const at = momentOf(chosen, model.get("moment"));
+    const at = momentOf(chosen, moment);
     const places = chosen.scores[0].map((_, i) => i + 1);
     left.setLimits([0, places.length + 1], [0.3, 1]);
     [[start, 0], [end, chosen.scores.length - 1], [now, at]].forEach(([line, row]) =>

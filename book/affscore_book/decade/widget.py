@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy import stats
 from affscore.signatures import Signature
 from affscore_book.decade.collection import END, START, CallClouds, Course, Trained
 from affscore_book.kit.sequences import sequence
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 
 __all__ = ["HistoryChart", "TrainingCourse", "history_chart", "training_course"]
 
@@ -56,21 +55,17 @@ class HistoryChart(ComputedWidget):
     statistic = traitlets.Enum(list(STATISTICS), default_value="mean").tag(sync=True)
     view = traitlets.Enum(list(VIEWS), default_value="trained").tag(sync=True)
 
-    _esm = Path(__file__).with_name("history_chart.js")
+    _told = ("networks", "selected", "statistic", "view")
 
     def score(self) -> float:
         """Rank correlation of year and statistic over the networks before 2020; NaN where one of them is constant."""
         early = [network for network in self.networks if network["year"] < TURN]
-        return _rank([network["year"] for network in early], [_mean(self._values(network)) for network in early])
-
-    def __repr__(self) -> str:
-        if not self.networks:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, statistic={self.statistic!r}, view={self.view!r}"
-        return f"HistoryChart({len(self.networks)} networks, {chosen})"
-
-    def _values(self, network: Mapping[str, Any]) -> list[float]:
-        return network["values"][self.view][self.statistic]
+        years = [network["year"] for network in early]
+        seeds = [network["values"][self.view][self.statistic] for network in early]
+        level = [sum(values) / len(values) for values in seeds]  # rounded as the page does
+        if len(early) < 2 or np.ptp(years) == 0 or np.ptp(level) == 0:
+            return math.nan
+        return float(stats.spearmanr(years, level).statistic)
 
 
 def history_chart(decade: Mapping[str, Mapping[int, Trained]]) -> HistoryChart:
@@ -118,23 +113,16 @@ class TrainingCourse(ComputedWidget):
     moment = traitlets.Int(0, min=0, max=99).tag(sync=True)
     beside = traitlets.Enum(["accuracy", "clouds"], default_value="accuracy").tag(sync=True)
 
-    _esm = Path(__file__).with_name("training_course.js")
-    _css = Path(__file__).with_name("training_course.css")
+    _told = ("networks", "selected", "moment", "beside")
 
     def score(self) -> float:
         """The mean score over the calls at the chosen moment, without dead ones; NaN if there is no network."""
-        chosen = self._chosen()
-        return math.nan if chosen is None else _alive_mean(chosen["scores"][_moment(chosen, self.moment)])
-
-    def __repr__(self) -> str:
-        if not self.networks:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, moment={self.moment}, beside={self.beside!r}"
-        return f"TrainingCourse({len(self.networks)} networks, {chosen})"
-
-    def _chosen(self) -> Mapping[str, Any] | None:
-        named = [network for network in self.networks if network["name"] == self.selected]
-        return next(iter([*named, *self.networks]), None)
+        network = chosen(self.networks, self.selected)
+        if network is None:
+            return math.nan
+        scores = network["scores"][min(self.moment, len(network["steps"]) - 1)]
+        alive = [value for value in scores if value is not None]
+        return float(np.mean(alive)) if alive else math.nan
 
 
 def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClouds]) -> TrainingCourse:
@@ -151,25 +139,3 @@ def training_course(courses: Mapping[str, Course], clouds: Mapping[str, CallClou
         for name, found in courses.items()
     ]  # fmt: skip
     return TrainingCourse(networks=networks, selected=next(iter(courses), ""))
-
-
-# What follows stands in the JavaScript as well.
-
-
-def _rank(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return math.nan
-    return float(stats.spearmanr(one, other).statistic)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _moment(network: Mapping[str, Any], moment: int) -> int:
-    return min(moment, len(network["steps"]) - 1)
-
-
-def _alive_mean(scores: Sequence[float | None]) -> float:
-    alive = [value for value in scores if value is not None]
-    return float(np.mean(alive)) if alive else math.nan

@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 from affscore_book.kit.drawing import Drawing
 from affscore_book.kit.picture import Panel
 
-__all__ = ["plot_studies", "studies_panel"]
+__all__ = ["plot_studies"]
 
 #: What the panel shows of the gaps, in points; bars that leave it end at its edge.
 FRAME = (-3.0, 5.0)
 
 
-def studies_panel(low: ArrayLike, high: ArrayLike, truth: float) -> Panel:
+def plot_studies(low: ArrayLike, high: ArrayLike, truth: float) -> Drawing:
     """A vertical bar for each study, from ``low`` to ``high``, both of shape (studies,), and the truth as a line."""
     ends = np.clip(np.stack([low, high], axis=1), *FRAME)
     held = (np.asarray(low) <= truth) & (np.asarray(high) >= truth)
@@ -29,9 +29,4 @@ def studies_panel(low: ArrayLike, high: ArrayLike, truth: float) -> Panel:
         xs = np.stack([at + 1.0, at + 1.0, gap], axis=1).ravel()
         panel.line(look, xs, np.stack([*ends[at].T, gap], axis=1).ravel())
     panel.line("score-curve", [0, len(ends) + 1], [truth, truth])
-    return panel
-
-
-def plot_studies(low: ArrayLike, high: ArrayLike, truth: float) -> Drawing:
-    """The panel on its own."""
-    return Drawing(studies_panel(low, high, truth))
+    return Drawing(panel)

@@ -50,9 +50,7 @@ function render({ model, el }) {
     model, el, name: "HundredStudies", traits: ["networks", "way"],
     label: "A hundred studies of a few networks each, and whose interval holds the truth",
   });
-  figure.slider({
-    trait: "networks", label: "Networks in a study", min: 2, max: MOST, step: 1, text: (value) => String(value),
-  });
+  figure.slider({ trait: "networks", label: "Networks in a study", min: 2, max: MOST, step: 1 });
   figure.select({ trait: "way", label: "Interval", options: WAYS });
   const left = figure.panel({
     label: "The interval of each of a hundred studies, and the truth", xlim: [0, STUDIES + 1], ylim: FRAME,
@@ -71,8 +69,7 @@ function render({ model, el }) {
   const inside = (value) => Math.min(Math.max(value, FRAME[0]), FRAME[1]);
 
   const trail = new Trail(COUNTS);
-  return figure.onDraw(() => {
-    const [networks, way] = [model.get("networks"), model.get("way")];
+  return figure.onDraw(({ networks, way }) => {
     const { score, intervals, held } = evaluate({ networks, way });
     lines.forEach((draw, misses) => {
       const chosen = intervals.flatMap((ends, i) => (held[i] !== Boolean(misses) ? [[i + 1, ...ends.map(inside)]] : []));

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import traitlets
 from numpy.typing import NDArray
@@ -50,17 +48,9 @@ class HundredStudies(ComputedWidget):
     way
         Where the interval comes from; see :func:`intervals`.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is none of these.
-
     >>> HundredStudies(networks=4, way="student").score() > HundredStudies(networks=4, way="pictures").score()
     True
     """
-
-    _esm = Path(__file__).with_name("hundred_studies.js")
-    _css = Path(__file__).with_name("hundred_studies.css")
 
     networks = traitlets.Int(4, min=2, max=MOST).tag(sync=True)
     way = traitlets.Enum(list(WAYS), default_value="pictures").tag(sync=True)

@@ -35,10 +35,7 @@ function render({ model, el }) {
     label: "Affinity score of one activation in one dimension",
   });
   figure.select({ trait: "activation", label: "Activation", options: CHOICES });
-  figure.slider({
-    trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP,
-    text: (value) => format(value, 1),
-  });
+  figure.slider({ trait: "centre", label: "Centre of the inputs", min: -LIMIT, max: LIMIT, step: STEP });
 
   const end = LIMIT + HALF_WIDTH;
   const left = figure.panel({
@@ -57,9 +54,7 @@ function render({ model, el }) {
 
   const sweeps = new Map();
   let trail = null;
-  return figure.onDraw(() => {
-    const name = model.get("activation");
-    const centre = model.get("centre");
+  return figure.onDraw(({ activation: name, centre }) => {
     if (!sweeps.has(name)) sweeps.set(name, sweep(name));
     const { x, y, centres, scores, ylim } = sweeps.get(name);
     const result = evaluate({ activation: name, centre });

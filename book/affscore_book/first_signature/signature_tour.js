@@ -42,8 +42,7 @@ function render({ model, el }) {
   const kept = element(right.svg, "path", { class: "input-band" });
   right.line("curve")([-6, 0, 6, 9], [0, 0, 6, 6]);
   const bars = right.notes();
-  return figure.onDraw(() => {
-    const call = model.get("call");
+  return figure.onDraw(({ call }) => {
     const chosen = calls[call - 1];
     if (!chosen) return { score: NaN, text: "There is no call to show." };
     dot([call], [chosen.score]);

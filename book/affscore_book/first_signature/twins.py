@@ -16,10 +16,8 @@ KINDS = ("score", "twin", "plain", "paired", "own", "strangers")
 
 
 def load_twins(path: str | Path) -> dict[str, NDArray[np.float64]]:
-    """What ``book/data/first_signature/twins.py`` stored: an array (draws, calls) for each of :data:`KINDS`.
-
-    Raises FileNotFoundError if there is no such file, and ValueError if it is not such a file.
-    """
+    """What ``book/data/first_signature/twins.py`` stored: an array (draws, calls) for each of :data:`KINDS`;
+    errors as :func:`affscore_book.kit.stored.read_results`."""
 
     def build(data: dict[str, Any]) -> dict[str, NDArray[np.float64]]:
         draws = data["draws"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import traitlets
@@ -30,11 +28,6 @@ class ScoreSlider(ComputedWidget):
     centre
         Middle of the inputs, from -4 to 4.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If ``activation`` or ``centre`` is not one of these.
-
     >>> widget = ScoreSlider(activation="relu", centre=1.0)
     >>> widget
     ScoreSlider(activation='relu', centre=1.0)
@@ -42,21 +35,13 @@ class ScoreSlider(ComputedWidget):
     0.866
     """
 
-    _esm = Path(__file__).with_name("score_slider.js")
-
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     centre = traitlets.Float(0.0, min=-LIMIT, max=LIMIT).tag(sync=True)
-
-    def _samples(self, centre: float) -> tuple[np.ndarray, np.ndarray]:
-        x = centre - HALF_WIDTH + 2 * HALF_WIDTH * (np.arange(POINTS) + 0.5) / POINTS
-        return x, CATALOGUE[self.activation](x).numpy()
-
-    def _score(self, centre: float) -> float:
-        return affinity_score(*self._samples(centre), covariance="empirical").item()
 
     def score(self) -> float:
         """The score of the present state; NaN where the activation is constant on the inputs."""
-        return self._score(self.centre)
+        x = self.centre - HALF_WIDTH + 2 * HALF_WIDTH * (np.arange(POINTS) + 0.5) / POINTS
+        return affinity_score(x, CATALOGUE[self.activation](x).numpy(), covariance="empirical").item()
 
 
 class SignatureTour(ComputedWidget):
@@ -70,20 +55,11 @@ class SignatureTour(ComputedWidget):
         The number of the chosen one, from 1 to 999.
     """
 
-    _esm = Path(__file__).with_name("signature_tour.js")
+    _told = ("calls", "call")
 
     calls = traitlets.List(traitlets.Dict()).tag(sync=True)
     call = traitlets.Int(1, min=1, max=999).tag(sync=True)
 
-    def _chosen(self) -> dict[str, Any] | None:
-        return self.calls[self.call - 1] if self.call <= len(self.calls) else None
-
     def score(self) -> float:
         """The score of the chosen call; NaN if there is none."""
-        chosen = self._chosen()
-        return math.nan if chosen is None else chosen["score"]
-
-    def __repr__(self) -> str:
-        if not self.calls:
-            return super().__repr__()
-        return f"SignatureTour({len(self.calls)} calls, call={self.call})"
+        return self.calls[self.call - 1]["score"] if self.call <= len(self.calls) else math.nan

@@ -83,10 +83,7 @@ class Zigzag:
 
 
 def load_zigzag(path: str | Path) -> list[Zigzag]:
-    """The networks that ``book/data/first_signature/zigzag.py`` stored.
-
-    Raises FileNotFoundError if there is no such file, and ValueError if it is not such a file.
-    """
+    """The networks that ``zigzag.py`` stored; errors as :func:`affscore_book.kit.stored.read_results`."""
 
     def build(data: dict[str, Any]) -> list[Zigzag]:
         return [

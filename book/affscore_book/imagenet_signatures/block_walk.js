@@ -40,12 +40,11 @@ export function describe(state) {
 }
 
 function render({ model, el }) {
-  const traits = ["block", "size", "start", "trained", "weights"];
   const figure = new Figure({
-    model, el, name: "BlockWalk", traits, label: "The scores of a residual network, block by block",
+    model, el, name: "BlockWalk", traits: ["block", "size", "start", "trained", "weights"],
+    label: "The scores of a residual network, block by block",
   });
-  const now = () => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
-  const first = now();
+  const first = figure.state;
   const count = blocks(first);
   figure.select({ trait: "weights", label: "Weights", options: WAYS });
   figure.slider({
@@ -65,8 +64,7 @@ function render({ model, el }) {
   const line = right.line("curve");
   const near = [right.crosses("image-line inside", 5), right.dots("score-dot", 7)];
   const trail = new Trail(Array.from({ length: Math.max(count, 1) + 1 }, (_, i) => i));
-  return figure.onDraw(() => {
-    const state = now();
+  return figure.onDraw((state) => {
     const seen = trail.visit(state.weights, state.block);
     const shown = seen.flatMap((passed, block) => {
       if (!passed || block > count) return [];

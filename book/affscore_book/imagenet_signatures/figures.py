@@ -13,7 +13,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 
 from affscore_book.imagenet_signatures.calls import TRAINED
-from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, legend_above, panels, styled
 
 __all__ = [
     "plot_block_scores", "plot_families", "plot_measures", "plot_shares",
@@ -118,8 +118,7 @@ def plot_skips(by_title: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray, 
         panel.locator_params(axis="x", nbins=4)
     figure.supylabel("score", fontsize=15)
     figure.supxlabel("part of the inputs that is negative", fontsize=15)
-    handles = axes[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 @styled

@@ -84,8 +84,7 @@ function render({ model, el }) {
   });
   const curve = right.line("score-curve");
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const shown = chosen(state);
     network.value = shown?.name ?? "";
     const now = medians[state.pool];

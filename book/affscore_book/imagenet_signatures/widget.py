@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import traitlets
@@ -13,7 +11,7 @@ import traitlets
 from affscore.signatures import Signature
 from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.architectures import facts
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 
 __all__ = ["BlockWalk", "PoolSwitch", "block_walk", "pool_switch"]
 
@@ -44,27 +42,19 @@ class BlockWalk(ComputedWidget):
     trained = traitlets.List(traitlets.Float()).tag(sync=True)
     weights = traitlets.Enum(("trained", "start"), default_value="trained").tag(sync=True)
 
-    _esm = Path(__file__).with_name("block_walk.js")
-    _css = Path(__file__).with_name("block_walk.css")
-
     def blocks(self) -> int:
         """How many blocks the scores hold."""
         return max(0, (len(self.trained) - 1) // self.size)
 
-    def calls(self, block: int | None = None) -> list[float]:
-        """The scores of the calls of a block, by default of the one that is shown."""
-        at = min(self.block if block is None else block, self.blocks())
+    def calls(self) -> list[float]:
+        """The scores of the calls of the block that is shown."""
+        at = min(self.block, self.blocks())
         scores = self.trained if self.weights == "trained" else self.start
         return scores[:1] if at == 0 else scores[1 + (at - 1) * self.size : 1 + at * self.size]
 
     def score(self) -> float:
         """The score of the last call of the block; NaN if there is no network."""
         return self.calls()[-1] if self.trained else math.nan
-
-    def highest(self) -> int:
-        """How many blocks, from the first to the one that is shown, score highest after the addition."""
-        passed = [self.calls(block) for block in range(1, min(self.block, self.blocks()) + 1)]
-        return sum(max(inside) < last for *inside, last in passed)
 
     def __repr__(self) -> str:
         if not self.trained:
@@ -108,20 +98,19 @@ class PoolSwitch(ComputedWidget):
     pool = traitlets.Enum(POOLS, default_value="spatial").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
 
-    _esm = Path(__file__).with_name("pool_switch.js")
-
     def score(self) -> float:
         """The median score of the network that is shown; NaN if there is none, or all its calls are dead."""
-        return _median(_scores(self._chosen(), self.pool))
+        network = chosen(self.models, self.selected)
+        if network is None:
+            return math.nan
+        scores = (network["trailing"] if self.pool == "trailing" else None) or network["spatial"]
+        alive = [value for value in scores if value is not None]
+        return float(np.median(alive)) if alive else math.nan
 
     def __repr__(self) -> str:
         if not self.models:
             return super().__repr__()
         return f"PoolSwitch({len(self.models)} networks, pool={self.pool!r}, selected={self.selected!r})"
-
-    def _chosen(self) -> dict[str, Any] | None:
-        named = [network for network in self.models if network["name"] == self.selected]
-        return next(iter([*named, *self.models]), None)
 
 
 def pool_switch(spatial: Mapping[str, Signature], trailing: Mapping[str, Signature]) -> PoolSwitch:
@@ -141,19 +130,3 @@ def pool_switch(spatial: Mapping[str, Signature], trailing: Mapping[str, Signatu
 def _rounded(signature: Signature) -> list[float | None]:
     """Scores as JSON holds them, rounded so that every machine stores the same text."""
     return [None if math.isnan(value) else round(value, 4) for value in signature.mean.tolist()]
-
-
-# What follows stands in pool_switch.js as well.
-
-
-def _scores(network: Mapping[str, Any] | None, pool: str) -> list[float]:
-    """A network's scores by a pool, NaN for a dead call."""
-    if network is None:
-        return []
-    found = (network["trailing"] if pool == "trailing" else None) or network["spatial"]
-    return [math.nan if value is None else value for value in found]
-
-
-def _median(values: Sequence[float]) -> float:
-    alive = [value for value in values if not math.isnan(value)]
-    return float(np.median(alive)) if alive else math.nan

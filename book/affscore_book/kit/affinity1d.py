@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["CHOICES", "uniforms"]
 
 #: The activations that a reader can choose in the widgets of clouds and ranges.
-CHOICES = {
-    "relu": "ReLU",
-    "leaky_relu": "Leaky ReLU",
-    "gelu": "GELU",
-    "tanh": "tanh",
-    "sigmoid": "sigmoid",
-    "hardtanh": "hardtanh",
-}
+CHOICES = ("relu", "leaky_relu", "gelu", "tanh", "sigmoid", "hardtanh")
 
 
 def uniforms(stream: int, count: int) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ The file of a widget's JavaScript is named after its class: ``ScoreSlider`` is i
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ __all__ = ["bundle", "sources"]
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./]+)";\n', re.MULTILINE)
 
 
+@functools.cache
 def sources() -> dict[str, Path]:
     """The JavaScript files of all widgets of the book, by the name of the class; these files have a default export.
 

@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from affscore_book.kit.picture import WIDTH, Panel
+from affscore_book.kit.picture import WIDTH, Array, Panel
 
 __all__ = ["Drawing", "curves", "plane", "power_of_ten"]
-
-Array = NDArray[np.float64]
 
 #: The style classes of up to six curves in one panel.
 LINES = ("input-curve", "goal-curve", "score-curve", "w2-curve", "bound-curve", "curve")

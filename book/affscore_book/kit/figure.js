@@ -1,6 +1,6 @@
 // The frame of every widget: controls bound to traits, panels, a live text, the numbers under the cursor, and the
 // attributes that tests read.
-import { Panel, element, format, readout } from "./panel.js";
+import { Panel, decimals, element, format, readout } from "./panel.js";
 import { Reader } from "./reader.js";
 
 /**
@@ -54,8 +54,8 @@ export class Figure {
     this.redraw = () => this.draw();
   }
 
-  /** A range input for a numeric trait. text(value) is what is shown beside it and read aloud. */
-  slider({ trait, label, min, max, step, text = (value) => format(value) }) {
+  /** A range input for a numeric trait. text(value) is what is shown and read aloud: by default the digits of a step. */
+  slider({ trait, label, min, max, step, text = (value) => format(value, decimals(step)) }) {
     const box = element(this.controls, "label", { class: "affscore-control affscore-slider" });
     element(box, "span", {}, label);
     const shown = element(box, "output", { "aria-hidden": "true" });
@@ -133,6 +133,11 @@ export class Figure {
     return { curve, dot: (x, score) => dots([x], [score]) };
   }
 
+  /** The traits by name. */
+  get state() {
+    return Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)]));
+  }
+
   set(trait, value) {
     this.model.set(trait, value);
     this.model.save_changes();
@@ -141,20 +146,19 @@ export class Figure {
   draw() {
     const start = performance.now();
     for (const follow of this.followers) follow();
-    const { score, text, headline } = this.callback();
+    const { score, text, headline } = this.callback(this.state);
     this.shown.textContent = headline ?? (Number.isNaN(score)
       ? "The score is undefined: the output is constant." : `Affinity score ${readout(score)}`);
     this.text.textContent = text;
     for (const reader of this.readers) reader.follow();
-    this.root.dataset.state = JSON.stringify(
-      Object.fromEntries(this.traits.map((trait) => [trait, this.model.get(trait)])));
+    this.root.dataset.state = JSON.stringify(this.state);
     this.root.dataset.score = String(score);
     this.root.dataset.redrawMs = (performance.now() - start).toFixed(2);
     this.root.dataset.ready = "true";
   }
 
   /**
-   * Draw now and after every change. callback() draws and returns {score, text}: the score is shown, with text, a
+   * Draw now and after every change. callback(state) draws and returns {score, text}: the score is shown, with text, a
    * line that says what it is the score of. {headline} is shown in place of the affinity score, where the number is
    * another one. Returns the clean-up function that render() should return.
    */

@@ -38,6 +38,13 @@ export function ticks(low, high, count = 6) {
   return result;
 }
 
+/** Limits that hold all values and seldom change while a slider moves: multiples of a power of two. */
+export function steadyLimits(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const step = high > low ? 2 ** Math.ceil(Math.log2(high - low)) / 4 : 1;
+  return [(Math.floor(low / step) - 0.25) * step, (Math.ceil(high / step) + 0.25) * step];
+}
+
 /** One pair of axes. Its coordinates are those of the data; its layers are drawn in the order they are added. */
 export class Panel {
   /** legend: [[class of a line, its name], ...], shown above the axes beside ylabel. */
@@ -191,6 +198,7 @@ function round(value) {
   return Math.round(value * 10) / 10;
 }
 
-function decimals(value) {
+/** How many digits of a number stand behind its point. */
+export function decimals(value) {
   return (String(value).split(".")[1] ?? "").length;
 }

@@ -14,7 +14,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOOKS", "Panel", "number", "ticks"]
+__all__ = ["LOOKS", "Array", "Panel", "number", "ticks"]
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Reads the results that a script of ``book/data`` stored as JSON, for a chapter."""
+"""Finds and reads the results that a script of ``book/data`` stored as JSON, for a chapter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["read_results"]
+__all__ = ["read_results", "stored_files"]
 
 T = TypeVar("T")
 
@@ -45,3 +45,11 @@ def read_results(path: str | os.PathLike[str], build: Callable[[dict[str, Any]],
         raise ValueError(
             f"path: {path} is not a complete file of {script} ({type(error).__name__}: {error})."
         ) from error
+
+
+def stored_files(folder: str | os.PathLike[str], part: str, what: str, script: str) -> list[Path]:
+    """The JSON files in a part of a folder, by name; a FileNotFoundError that names the script if there is none."""
+    files = sorted(Path(folder, part).glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"folder: {folder} has no {what}; {script} writes them.")
+    return files

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 __all__ = [
-    "BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "panels", "styled",
+    "BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "SKY", "VERMILION", "WIDTH", "legend_above", "panels", "styled",
 ]  # fmt: skip
 
 #: Okabe and Ito's palette (with a darker green, purple and orange), which is readable with any colour vision.
@@ -56,3 +56,9 @@ def panels(rows: int = 1, columns: int = 1, *, height: float = 4.2, **options: A
     """A figure of the book's width with its panels in reading order; ``options`` go to ``plt.subplots``."""
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, layout="constrained", **options)
     return figure, list(axes.flat)
+
+
+def legend_above(axes: Axes, columns: int = 2) -> None:
+    """The legend of a panel, above all panels of its figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)

@@ -16,11 +16,12 @@ How to add a widget
     way tells its numbers through ``panel.notes()``. The file exports ``evaluate(state)``, which
     computes an object with the ``score`` of a state (an object of the public traits) and needs no page, and ends with
     ``export default { render };``, where ``render({ model, el })`` builds a ``Figure``, adds controls and panels, and
-    returns ``figure.onDraw(() => { ...; return { score, text }; })``. The folder ``first_signature`` is the example.
-2.  ``widget.py`` beside it: a subclass of :class:`ComputedWidget` with ``_esm`` (a path; ``_css`` if it needs
-    more than ``figure.css``), its public traits, each with ``.tag(sync=True)``, and the method ``score()`` (the number
-    that the page shows, computed by Python). Traits hold what JSON can hold. The looks of lines, dots and bands are
-    classes of ``figure.css``; colour always comes with a shape or a dash pattern.
+    returns ``figure.onDraw((state) => { ...; return { score, text }; })``. The folder ``first_signature`` is the
+    example. A style sheet of the same name, if it needs more than ``figure.css``.
+2.  ``widget.py`` beside it: a subclass of :class:`ComputedWidget` with its public traits, each with
+    ``.tag(sync=True)``, and the method ``score()`` (the number that the page shows, computed by Python). Traits hold
+    what JSON can hold. The looks of lines, dots and bands are classes of ``figure.css``; colour always comes with a
+    shape or a dash pattern.
 3.  In the notebook: a cell that ends with ``NAME()``.
 4.  Tests: ``tests/kit/test_widgets.py`` finds and checks every widget (bundle, stored picture, what it refuses, and
     ``evaluate`` against ``score()`` over a grid of its traits), and ``tests/site/test_browser.py`` every widget in the
@@ -32,35 +33,37 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
 
-from affscore_book.kit.bundle import bundle
+from affscore_book.kit.bundle import bundle, sources
 from affscore_book.kit.still import still
 
-__all__ = ["ComputedWidget"]
+__all__ = ["ComputedWidget", "chosen"]
 
 
 class ComputedWidget(anywidget.AnyWidget):
     """A widget whose JavaScript does the computing. The module's docstring says how to make one.
 
-    Subclasses set ``_esm`` (and ``_css``) to paths, declare synced traits and implement :meth:`score`.
+    Subclasses declare synced traits and implement :meth:`score`; their JavaScript is found by their name. A value that
+    a trait does not take raises ``traitlets.TraitError``. A widget that holds what was measured names in ``_told`` the
+    list of it, of which its ``repr`` tells the length, and the other traits that this shows.
     """
 
     #: All widgets by class name.
     registry: ClassVar[dict[str, type[ComputedWidget]]] = {}
+    _told: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # anywidget makes a further subclass for every instance; only a class that names a file is a new widget.
-        source = cls.__dict__.get("_esm")
-        if isinstance(source, Path):
-            css = cls.__dict__.get("_css")
-            styles = [Path(__file__).with_name("figure.css")] + ([css] if css is not None else [])
+        # anywidget makes a further subclass for every instance, which is no new widget.
+        if ComputedWidget in cls.__bases__ and (source := sources().get(cls.__name__)):
+            styles = [Path(__file__).with_name("figure.css"), source.with_suffix(".css")]
             cls._esm = bundle(source)
-            cls._css = "\n".join(style.read_text(encoding="utf-8") for style in styles)
+            cls._css = "\n".join(style.read_text(encoding="utf-8") for style in styles if style.exists())
             ComputedWidget.registry[cls.__name__] = cls
         super().__init_subclass__(**kwargs)
 
@@ -81,8 +84,10 @@ class ComputedWidget(anywidget.AnyWidget):
         }
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.state().items())
-        return f"{type(self).__name__}({arguments})"
+        state = self.state()
+        many = [f"{len(state[name])} {name}" for name in self._told[:1] if state[name]]
+        shown = many + [f"{name}={state[name]!r}" for name in (self._told[1:] if many else state)]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         result = super()._repr_mimebundle_(**kwargs)
@@ -96,3 +101,8 @@ class ComputedWidget(anywidget.AnyWidget):
             f"{picture}</div>"
         )
         return data | {"text/html": html}, metadata
+
+
+def chosen(rows: Sequence[dict[str, Any]], name: str, key: str = "name") -> dict[str, Any] | None:
+    """The row of this name, or else the first one; None if there is none."""
+    return next((row for row in rows if row[key] == name), rows[0] if rows else None)

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from affscore_book.kit.statistics import student_interval
-from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, legend_above, panels, styled
 from affscore_book.linearized.results import STARTS, LinearizedRuns, linear_share
 
 __all__ = [
@@ -44,16 +44,6 @@ def _above(axes) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3, frameon=False, columnspacing=1.0)
 
 
-def _legend(axes, columns: int) -> None:
-    """The legend of a panel over all panels of its figure."""
-    handles, labels = axes.get_legend_handles_labels()
-    axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
-
-
-def _finite(values: Mapping[int, float]) -> list[float]:
-    return [value for value in values.values() if np.isfinite(value)]
-
-
 @styled
 def plot_path_lengths(shares: Mapping[str, np.ndarray]) -> None:
     """How long the paths of a network are: by average, the share of the paths of each length, 0, 1, ..."""
@@ -77,7 +67,7 @@ def plot_prior(a: ArrayLike, curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) 
         axes[1].plot(a, pull, style, color=colour)
     axes[0].set(xlabel="slope a", ylabel="prior", xticks=[0, 0.5, 1])
     axes[1].set(xlabel="slope a", ylabel="pull towards 1", ylim=(0, 5), xticks=[0, 0.5, 1])
-    _legend(axes[0], len(curves))
+    legend_above(axes[0], len(curves))
 
 
 @styled
@@ -102,7 +92,7 @@ def plot_starts(study: LinearizedRuns, networks: Sequence[str] | None = None) ->
         panel.plot(*_points(whole).T, "*", color=INK, markersize=11, linestyle="", label="no prior")
         panel.set(title=network, ylabel="accuracy (%)")
     axes[-1].set_xlabel("NAPL: non-linear units on a path")
-    _legend(axes[0], 4)
+    legend_above(axes[0], 4)
 
 
 def _points(runs: Sequence[Any]) -> np.ndarray:
@@ -184,7 +174,7 @@ def plot_trajectory(histories: Mapping[str, Sequence[tuple[float, float]]], acts
             panel.axvspan(acts[start].start, acts[start].stop, ymax=0.04, color=colour, alpha=0.6, linewidth=0)
     axes[0].set(ylabel="linear channels (%)")
     axes[1].set(ylabel="test accuracy (%)", xlabel="epoch (bars: the prior acts)")
-    _legend(axes[0], 3)
+    legend_above(axes[0], 3)
 
 
 @styled
@@ -194,7 +184,7 @@ def plot_predictors(study: LinearizedRuns) -> None:
     for offset, (predictor, (colour, mark, label)) in zip((-0.2, 0, 0.2), PREDICTOR_LOOKS.items(), strict=True):
         axes.plot([], [], mark, color=colour, markersize=8, label=label)
         for at, network in enumerate(study.runs):
-            values = _finite(study.separations(network, predictor))
+            values = [value for value in study.separations(network, predictor).values() if np.isfinite(value)]
             axes.plot(np.full(len(values), at + offset + 0.07), values, ".", color=colour, markersize=9, alpha=0.7)
             mean, low, high = student_interval(values)
             ends = [[mean - low], [high - mean]]

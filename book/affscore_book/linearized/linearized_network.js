@@ -1,7 +1,7 @@
 // A small network whose hidden units become linear one after the other: its graph, its paths and its function.
 // Python's side: widget.py.
 import { Figure } from "../kit/figure.js";
-import { element, format } from "../kit/panel.js";
+import { element, format, steadyLimits } from "../kit/panel.js";
 import { uniforms } from "../kit/uniforms.js";
 
 export const DEPTH = 4;
@@ -288,13 +288,6 @@ export function graphLabel(connections, counts) {
     + counts.join(", ");
 }
 
-/** Limits that hold all values and seldom change while a slider moves: multiples of a power of two. */
-export function limits(values) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const step = 2 ** Math.ceil(Math.log2(high - low)) / 4;
-  return [(Math.floor(low / step) - 0.25) * step, (Math.ceil(high / step) + 0.25) * step];
-}
-
 /** Upright lines at places, as the abscissae and ordinates of one line with gaps. */
 function upright(places, heights) {
   return [places.flatMap((x) => [x, x, x]), heights.flatMap((y) => (y > 0 ? [0, y, NaN] : [NaN, NaN, NaN]))];
@@ -302,13 +295,12 @@ function upright(places, heights) {
 
 function render({ model, el }) {
   const layers = range(DEPTH).map((l) => `layer${l + 1}`);
-  const traits = ["connections", "draw", ...layers];
   const figure = new Figure({
-    model, el, name: "LinearizedNetwork", traits,
+    model, el, name: "LinearizedNetwork", traits: ["connections", "draw", ...layers],
     label: "A small network whose units become linear: path lengths and the function that it computes",
   });
   figure.select({ trait: "connections", label: "Extra connections", options: OPTIONS });
-  figure.slider({ trait: "draw", label: "Draw of weights", min: 1, max: SEEDS.length, step: 1, text: String });
+  figure.slider({ trait: "draw", label: "Draw of weights", min: 1, max: SEEDS.length, step: 1 });
   const sum = () => layers.reduce((total, trait) => total + model.get(trait), 0);
   const all = figure.slider({
     trait: "layer1", label: "Linear in all layers", min: 0, max: WIDTH, step: 1,
@@ -355,15 +347,14 @@ function render({ model, el }) {
   const names = [bars.text("label"), bars.text("label")];
 
   let full = {};
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     if (full.key !== `${state.connections} ${state.draw}`) {
       const { x, y, kinks: all } = pieces(network(state.connections, state.draw), ALL_RELU);
       full = { key: `${state.connections} ${state.draw}`, x, y, count: all.length + 1 };
     }
     graph(state.connections, result.linear);
-    right.setLimits([-REACH, REACH], limits([...full.y, ...result.y]));
+    right.setLimits([-REACH, REACH], steadyLimits([...full.y, ...result.y]));
     reference(full.x, full.y);
     curve(result.x, result.y);
     kinks(result.kinks, result.heights);
@@ -389,4 +380,5 @@ function render({ model, el }) {
   });
 }
 
+export { steadyLimits };
 export default { render };

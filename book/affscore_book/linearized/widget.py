@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 import traitlets
@@ -17,19 +15,12 @@ from affscore_book.linearized.slopes import ChannelPReLU, channel_prelus
 
 __all__ = ["LinearizedNetwork", "SmallNetwork"]
 
-Array = NDArray[np.float64]
-
 # The same numbers stand in linearized_network.js.
 DEPTH, WIDTH, REACH, GRID = 4, 4, 3.0, 61
 # Of 200 draws, eight whose function turns often, whatever the connections, and keeps its size within a factor of 15
 # while the units of all layers become linear together.
 SEEDS = (98, 14, 42, 108, 116, 157, 60, 118)
-NAMES = {
-    "plain": "none",
-    "skip_each": "a skip over each layer",
-    "skip_all": "one skip over all layers",
-    "concatenate": "concatenation",
-}
+NAMES = ("plain", "skip_each", "skip_all", "concatenate")
 
 
 class SmallNetwork(nn.Module):
@@ -81,20 +72,12 @@ class LinearizedNetwork(ComputedWidget):
     layer1, layer2, layer3, layer4
         How many of the layer's four units are linear.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = LinearizedNetwork(connections="skip_all", layer2=1)
     >>> round(widget.score(), 3)        # NAPL: half of all walks take the skip, a quarter of the rest a linear unit
     1.875
     """
 
-    _esm = Path(__file__).with_name("linearized_network.js")
-    _css = Path(__file__).with_name("linearized_network.css")
-
-    connections = traitlets.Enum(list(NAMES), default_value="skip_all").tag(sync=True)
+    connections = traitlets.Enum(NAMES, default_value="skip_all").tag(sync=True)
     draw = traitlets.Int(1, min=1, max=len(SEEDS)).tag(sync=True)
     layer1 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)
     layer2 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)
@@ -102,8 +85,8 @@ class LinearizedNetwork(ComputedWidget):
     layer4 = traitlets.Int(0, min=0, max=WIDTH).tag(sync=True)
 
     @torch.no_grad()
-    def network(self, linear: bool = True) -> SmallNetwork:
-        """The network of the present state; with ``linear=False``, all its units are ReLUs."""
+    def network(self) -> SmallNetwork:
+        """The network of the present state."""
         with torch.random.fork_rng(devices=[]):  # a picture must not change what a notebook draws next
             network = SmallNetwork(self.connections)
         grid = torch.linspace(-REACH, REACH, GRID, dtype=torch.float64)[:, None]
@@ -117,9 +100,8 @@ class LinearizedNetwork(ComputedWidget):
             deviation = sums.std(0, correction=0)
             layer.weight /= deviation[:, None]
             layer.bias.copy_(shift - sums.mean(0) / deviation)
-        if linear:
-            for activation, units in zip(channel_prelus(network).values(), self.linear_units(), strict=True):
-                activation.set_linear(torch.from_numpy(units))
+        for activation, units in zip(channel_prelus(network).values(), self.linear_units(), strict=True):
+            activation.set_linear(torch.from_numpy(units))
         return network
 
     def _stream(self, layer: int) -> int:
@@ -133,27 +115,6 @@ class LinearizedNetwork(ComputedWidget):
             order = np.argsort(uniforms(self._stream(index) + 2, WIDTH))
             row[order[: getattr(self, f"layer{index + 1}")]] = True
         return linear
-
-    def pieces(self, linear: bool = True) -> tuple[Array, Array, Array]:
-        """Points x between which the function is linear, its values there, and those of x where the slope changes.
-
-        The points are the ends of [-3, 3] and the zeros of the inputs of all non-linear units.
-        """
-        network = self.network(linear)
-        x = torch.tensor([-REACH, REACH], dtype=torch.float64)
-        for index, activation in enumerate(channel_prelus(network).values()):
-            with torch.no_grad():
-                sums = network.sums(x[:, None])[index][:, activation.weight != 1]
-            left, right = sums[:-1], sums[1:]
-            between, unit = (left * right < 0).nonzero(as_tuple=True)
-            share = left[between, unit] / (left - right)[between, unit]
-            x = torch.cat([x, x[between] + share * x.diff()[between]]).sort().values
-        middles = ((x[1:] + x[:-1]) / 2)[:, None].requires_grad_()
-        (slope,) = torch.autograd.grad(network(middles).sum(), middles)
-        slopes = slope.flatten()
-        kinks = x[1:-1][slopes.diff().abs() > 1e-9 * slopes.abs().max()]
-        with torch.no_grad():
-            return x.numpy(), network(x[:, None]).flatten().numpy(), kinks.numpy()
 
     def paths(self) -> PathLengths:
         """The paths from input to output by their length."""

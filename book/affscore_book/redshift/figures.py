@@ -10,15 +10,12 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from affscore_book.kit.drawing import Drawing
-from affscore_book.kit.picture import LOOKS, Panel
+from affscore_book.kit.picture import LOOKS, Array, Panel
 from affscore_book.redshift.bitmap import bitmap
 
 __all__ = ["plot_draws", "plot_edges", "show"]
-
-Array = NDArray[np.float64]
 
 
 class _Picture:

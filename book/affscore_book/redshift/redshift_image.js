@@ -142,22 +142,15 @@ function summary(name, { scores, frequency }) {
 }
 
 function render({ model, el }) {
-  const traits = ["activation", "depth", "scale", "shift", "seed"];
   const figure = new Figure({
-    model, el, name: "RedshiftImage", traits, label: "The image of a random network, its spectrum and its scores",
+    model, el, name: "RedshiftImage", traits: ["activation", "depth", "scale", "shift", "seed"],
+    label: "The image of a random network, its spectrum and its scores",
   });
   figure.select({ trait: "activation", label: "Activation", options: OPTIONS });
-  figure.slider({
-    trait: "scale", label: "Scale of the weights", min: SCALES[0], max: SCALES[1], step: 0.1,
-    text: (value) => format(value, 1),
-  });
+  figure.slider({ trait: "scale", label: "Scale of the weights", min: SCALES[0], max: SCALES[1], step: 0.1 });
   figure.slider({ trait: "shift", label: "Shift of the weights", min: -SHIFT, max: SHIFT, step: 0.01 });
-  figure.slider({
-    trait: "depth", label: "Hidden layers", min: DEPTHS[0], max: DEPTHS[1], step: 1, text: (value) => format(value, 0),
-  });
-  figure.slider({
-    trait: "seed", label: "Draw", min: SEEDS[0], max: SEEDS[1], step: 1, text: (value) => format(value, 0),
-  });
+  figure.slider({ trait: "depth", label: "Hidden layers", min: DEPTHS[0], max: DEPTHS[1], step: 1 });
+  figure.slider({ trait: "seed", label: "Draw", min: SEEDS[0], max: SEEDS[1], step: 1 });
 
   const left = figure.panel({
     label: "The output of the network over its two inputs, dark for low and bright for high", xlim: [-1, 1],
@@ -179,8 +172,7 @@ function render({ model, el }) {
   const powers = right.line("input-curve");
 
   const axis = Array.from({ length: GRID - 1 }, (_, k) => k + 1);
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     picture.setAttribute("href", bitmap(result.image));
     pixels(ACROSS, UP, Array.from(result.image, (value, k) => `first input ${format(ACROSS[k])}, second input ${

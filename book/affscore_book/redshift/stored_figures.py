@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from affscore_book.activations.catalogue import lookup
-from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, SKY, VERMILION, legend_above, panels, styled
 from affscore_book.redshift.networks import PANELS
 from affscore_book.redshift.study import StoredDraws
 
@@ -60,5 +60,5 @@ def plot_score_and_frequency(study: StoredDraws) -> None:
         panel.set(xlim=(0.025, 45), ylim=(0.3, 1.02))
     axes[0].set(title="by scale, 0.5 to 6", ylabel="mean affinity score")
     axes[1].set(title="by depth, 1 to 5")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    legend_above(axes[0], 4)
     figure.supxlabel("mean frequency above the floor (half periods)", fontsize=15)

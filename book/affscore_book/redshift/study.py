@@ -62,10 +62,7 @@ class StoredDraws:
 
 
 def load_draws(path: str | Path) -> StoredDraws:
-    """Read a file written by ``book/data/redshift/make.py``.
-
-    Raises FileNotFoundError if there is no such file, and ValueError if it is not one of that script.
-    """
+    """A file of ``book/data/redshift/make.py``; errors as :func:`affscore_book.kit.stored.read_results`."""
 
     def build(raw: dict[str, Any]) -> StoredDraws:
         scores = np.array(raw["draws"], dtype=np.float64)[..., :3]  # after them frequencies of the images

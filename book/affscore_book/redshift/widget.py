@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,14 +19,7 @@ __all__ = ["RedshiftImage"]
 # The same numbers stand in redshift_image.js.
 WIDTH, DEPTHS, SCALES, SHIFT, SEEDS = 24, (1, 5), (0.5, 6.0), 0.15, (0, 99)
 SCORE_GRID = 10
-NAMES = {
-    "relu": "ReLU",
-    "leaky_relu": "Leaky ReLU",
-    "silu": "SiLU",
-    "tanh": "tanh",
-    "gaussian": "Gaussian",
-    "sine": "sine",
-}
+NAMES = ("relu", "leaky_relu", "silu", "tanh", "gaussian", "sine")
 
 
 class RedshiftImage(ComputedWidget):
@@ -50,11 +42,6 @@ class RedshiftImage(ComputedWidget):
     seed
         Number of the draw, from 0 to 99.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If one of them is not.
-
     >>> widget = RedshiftImage(activation="tanh", scale=2.0)
     >>> widget
     RedshiftImage(activation='tanh', depth=3, scale=2.0, seed=0, shift=0.0)
@@ -62,9 +49,7 @@ class RedshiftImage(ComputedWidget):
     Network(2 -> 24 -> 24 -> 24 -> 1)
     """
 
-    _esm = Path(__file__).with_name("redshift_image.js")
-
-    activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(NAMES, default_value="relu").tag(sync=True)
     depth = traitlets.Int(3, min=DEPTHS[0], max=DEPTHS[1]).tag(sync=True)
     scale = traitlets.Float(1.0, min=SCALES[0], max=SCALES[1]).tag(sync=True)
     shift = traitlets.Float(0.0, min=-SHIFT, max=SHIFT).tag(sync=True)

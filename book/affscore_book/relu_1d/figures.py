@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from affscore_book.kit.drawing import Drawing, curves, power_of_ten
-from affscore_book.kit.picture import Panel
+from affscore_book.kit.picture import Array, Panel
 
 __all__ = [
     "plot_figure_3", "plot_gaussian", "plot_limits", "plot_ranges", "plot_relatives", "plot_symmetry",
 ]  # fmt: skip
-
-Array = NDArray[np.float64]
 
 
 def plot_ranges(ranges: Sequence[tuple[Array, Array, Array]], notes: Sequence[str]) -> Drawing:

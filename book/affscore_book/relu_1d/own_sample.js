@@ -84,10 +84,8 @@ function render({ model, el }) {
   const image = panel.line("image-line");
   const dots = element(panel.svg, "path", { class: "input-curve" });
   const notes = panel.notes();
-  return figure.onDraw(() => {
-    const { score, problem, n, mean, sd, negative, inputs, outputs } = evaluate({
-      activation: model.get("activation"), numbers: model.get("numbers"),
-    });
+  return figure.onDraw((state) => {
+    const { score, problem, n, mean, sd, negative, inputs, outputs } = evaluate(state);
     figure.root.classList.toggle("affscore-idle", problem !== "");
     if (problem) return { score, headline: problem, text: "Until then the score is undefined." };
     const all = Number.isNaN(score) ? inputs : [...inputs, ...outputs];

@@ -200,8 +200,7 @@ function render({ model, el }) {
   figure.redraw = () => { if (!busy) figure.draw(); };
 
   const middles = Float64Array.from({ length: SWEEP }, (_, i) => -LIMIT + (2 * LIMIT * i) / (SWEEP - 1));
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const { activation, law, low, high } = state;
     const width = high - low;
     const middle = (low + high) / 2;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import traitlets
@@ -12,17 +11,12 @@ from affscore import affinity_score
 from affscore_book.activations.catalogue import CATALOGUE
 from affscore_book.kit.affinity1d import CHOICES
 from affscore_book.kit.widgets import ComputedWidget
-from affscore_book.relu_1d.exact import Affinity, gaussian_input, uniform_input
+from affscore_book.relu_1d.exact import PIECEWISE_LINEAR, gaussian_input, uniform_input
 from affscore_book.relu_1d.sample import read_numbers
 
 __all__ = ["OwnSample", "ReluRange"]
 
 LIMIT, LEAST, SLOPE = 5.0, 0.2, 0.1
-SHAPES: dict[str, dict[str, Any]] = {
-    "relu": {"name": "ReLU", "slope": 0.0, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
-    "leaky_relu": {"name": "LeakyReLU, slope 0.1", "slope": SLOPE, "low": 0.0, "high": math.inf, "ylim": (-2.0, 5.5)},
-    "hardtanh": {"name": "hardtanh", "slope": 0.0, "low": -1.0, "high": 1.0, "ylim": (-1.9, 1.9)},
-}
 
 
 class ReluRange(ComputedWidget):
@@ -49,10 +43,7 @@ class ReluRange(ComputedWidget):
     0.675
     """
 
-    _esm = Path(__file__).with_name("relu_range.js")
-    _css = Path(__file__).with_name("relu_range.css")
-
-    activation = traitlets.Enum(list(SHAPES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(PIECEWISE_LINEAR, default_value="relu").tag(sync=True)
     law = traitlets.Enum(["uniform", "gaussian"], default_value="uniform").tag(sync=True)
     low = traitlets.Float(-2.0, min=-LIMIT, max=LIMIT - LEAST).tag(sync=True)
     high = traitlets.Float(3.0, min=LEAST - LIMIT, max=LIMIT).tag(sync=True)
@@ -66,14 +57,12 @@ class ReluRange(ComputedWidget):
             )
         return proposal["value"]
 
-    def _exact(self, low: Any, high: Any) -> Affinity:
-        if self.law == "uniform":
-            return uniform_input(low, high, self.activation, slope=SLOPE)
-        return gaussian_input((low + high) / 2, (high - low) / 4, self.activation, slope=SLOPE)
-
     def score(self) -> float:
         """The exact score of the present state; NaN where the activation is constant on the range."""
-        return self._exact(self.low, self.high).score.item()
+        if self.law == "uniform":
+            return uniform_input(self.low, self.high, self.activation, slope=SLOPE).score.item()
+        mean, std = (self.low + self.high) / 2, (self.high - self.low) / 4
+        return gaussian_input(mean, std, self.activation, slope=SLOPE).score.item()
 
 
 class OwnSample(ComputedWidget):
@@ -94,10 +83,7 @@ class OwnSample(ComputedWidget):
     0.763
     """
 
-    _esm = Path(__file__).with_name("own_sample.js")
-    _css = Path(__file__).with_name("own_sample.css")
-
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     numbers = traitlets.Unicode("-2.1 -1.4 -0.9 -0.3 0.2 0.5 0.8 1.3 2.6 4").tag(sync=True)
 
     def score(self) -> float:

@@ -3,7 +3,7 @@
 import { CHOICES, activation } from "../kit/affinity1d.js";
 import { SPIRAL, affinity2d } from "../kit/affinity2d.js";
 import { Figure } from "../kit/figure.js";
-import { element, format, readout } from "../kit/panel.js";
+import { element, format, readout, steadyLimits } from "../kit/panel.js";
 
 export const CENTRE = 3;
 export const WIDTHS = [0.02, 1];
@@ -24,24 +24,13 @@ export function evaluate({ activation: name, width, angle, centre }) {
   return affinity2d(x, x.map((column) => column.map(activation(name))));
 }
 
-/** Limits that hold all values and seldom change while a slider moves: multiples of a power of two. */
-export function frame(values) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const step = high > low ? 2 ** Math.ceil(Math.log2(high - low)) / 4 : 1;
-  return [(Math.floor(low / step) - 0.25) * step, (Math.ceil(high / step) + 0.25) * step];
-}
-
 function render({ model, el }) {
-  const traits = ["activation", "angle", "centre", "width"];
   const figure = new Figure({
-    model, el, name: "CloudThroughActivation", traits,
+    model, el, name: "CloudThroughActivation", traits: ["activation", "angle", "centre", "width"],
     label: "A cloud in the plane through an activation, with its affinity score",
   });
   figure.select({ trait: "activation", label: "Activation", options: CHOICES });
-  figure.slider({
-    trait: "centre", label: "Centre of the cloud", min: -CENTRE, max: CENTRE, step: 0.1,
-    text: (value) => format(value, 1),
-  });
+  figure.slider({ trait: "centre", label: "Centre of the cloud", min: -CENTRE, max: CENTRE, step: 0.1 });
   figure.slider({ trait: "width", label: "Width across", min: WIDTHS[0], max: WIDTHS[1], step: 0.02 });
   figure.slider({
     trait: "angle", label: "Direction", min: 0, max: 180, step: 5, text: (value) => `${format(value, 0)}\u00b0`,
@@ -68,11 +57,10 @@ function render({ model, el }) {
   const output = right.specks("input-dots");
   const image = right.crosses("image-line", 4);
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     const [[i1, i2], [y1, y2]] = [result.image, result.y];
-    const limits = frame([...i1, ...i2, ...y1, ...y2]);
+    const limits = steadyLimits([...i1, ...i2, ...y1, ...y2]);
     right.setLimits(limits, limits);
     const names = Array.from(result.x[0], (_, i) => `point ${i + 1}`);
     input(...result.x, names);
@@ -88,4 +76,5 @@ function render({ model, el }) {
   });
 }
 
+export { steadyLimits };
 export default { render };

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from affscore.coupling import partners as cheapest_partners
 from affscore_book.kit.drawing import Drawing, plane
-from affscore_book.kit.picture import Panel
+from affscore_book.kit.picture import Array, Panel
 from affscore_book.theory.finite import Reading
 from affscore_book.theory.measures import root
 
 __all__ = [
     "plot_construction", "plot_couplings", "plot_ellipses", "plot_readings", "plot_sorted",
 ]  # fmt: skip
-
-Array = NDArray[np.float64]
 
 
 def plot_construction(x: Array, y: Array, image: Array) -> Drawing:

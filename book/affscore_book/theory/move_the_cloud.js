@@ -56,18 +56,15 @@ export function evaluate({ map, points, exchanges }) {
 }
 
 function render({ model, el }) {
-  const traits = ["exchanges", "map", "moved", "points"];
   const figure = new Figure({
-    model, el, name: "MoveTheCloud", traits, label: "Points that you can drag, moved by T and coupled with their outputs",
+    model, el, name: "MoveTheCloud", traits: ["exchanges", "map", "moved", "points"],
+    label: "Points that you can drag, moved by T and coupled with their outputs",
   });
   figure.select({ trait: "map", label: "Map", options: MAPS });
   figure.slider({
     trait: "moved", label: "T moves the points", min: 0, max: 1, step: 0.05, text: (value) => `${format(100 * value, 0)} %`,
   });
-  figure.slider({
-    trait: "exchanges", label: "Exchanges of two partners", min: 0, max: EXCHANGES, step: 1,
-    text: (value) => format(value, 0),
-  });
+  figure.slider({ trait: "exchanges", label: "Exchanges of two partners", min: 0, max: EXCHANGES, step: 1 });
   const size = { width: 340, height: 346 };
   const left = figure.panel({
     label: "The points, and T on its way to their affine image", xlim: FRAME, ylim: FRAME,
@@ -139,8 +136,7 @@ function render({ model, el }) {
     event.preventDefault();
   });
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const result = evaluate(state);
     const [x, y, T, { partner, done, ended, length: mean }] = [result.x, result.y, result.image, result.coupling];
     const way = [0, 1].map((k) => x[k].map((value, i) => (1 - state.moved) * value + state.moved * T[k][i]));

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,20 +38,12 @@ class CloudThroughActivation(ComputedWidget):
     angle
         The long direction, in degrees from the first axis, from 0 to 180.
 
-    Raises
-    ------
-    traitlets.TraitError
-        If a value is not one of these.
-
     >>> widget = CloudThroughActivation(activation="relu", centre=0.0, width=0.5, angle=45.0)
     >>> 0.6 < widget.score() < 0.7
     True
     """
 
-    _esm = Path(__file__).with_name("cloud_through_activation.js")
-    _css = Path(__file__).with_name("cloud_through_activation.css")
-
-    activation = traitlets.Enum(list(CHOICES), default_value="relu").tag(sync=True)
+    activation = traitlets.Enum(CHOICES, default_value="relu").tag(sync=True)
     angle = traitlets.Float(30.0, min=0.0, max=180.0).tag(sync=True)
     centre = traitlets.Float(0.0, min=-CENTRE, max=CENTRE).tag(sync=True)
     width = traitlets.Float(0.5, min=WIDTHS[0], max=WIDTHS[1]).tag(sync=True)
@@ -70,13 +61,13 @@ class CloudThroughActivation(ComputedWidget):
 #: Most exchanges of the slider, and the frame of the points.
 EXCHANGES, PLANE = 24, (-3.2, 3.2)
 STRETCH, TURN, SHEAR = (np.array(rows) for rows in ([[0.8, 0.7], [0.7, 1.4]], [[0, 1], [-1, 0]], [[1, 0], [1, 1]]))
-#: The maps of :class:`MoveTheCloud`: a name and a function of points (n, 2).
-MAPS: dict[str, tuple[str, Callable[[Array], Array]]] = {
-    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
-    "square": ("x\u00b2", np.square),
-    "stretch": ("stretch", lambda x: x @ STRETCH),
-    "turn": ("quarter turn", lambda x: x @ TURN),
-    "shear": ("shear", lambda x: x @ SHEAR),
+#: The maps of :class:`MoveTheCloud`: functions of points (n, 2).
+MAPS: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "square": np.square,
+    "stretch": lambda x: x @ STRETCH,
+    "turn": lambda x: x @ TURN,
+    "shear": lambda x: x @ SHEAR,
 }
 
 
@@ -98,9 +89,6 @@ class MoveTheCloud(ComputedWidget):
     1.0
     """
 
-    _esm = Path(__file__).with_name("move_the_cloud.js")
-    _css = Path(__file__).with_name("move_the_cloud.css")
-
     exchanges = traitlets.Int(0, min=0, max=EXCHANGES).tag(sync=True)
     map = traitlets.Enum(list(MAPS), default_value="relu").tag(sync=True)
     moved = traitlets.Float(0.0, min=0.0, max=1.0).tag(sync=True)
@@ -119,7 +107,7 @@ class MoveTheCloud(ComputedWidget):
     def samples(self) -> tuple[Array, Array]:
         """Points and outputs of the present state, each of shape (n, 2), float64."""
         x = np.array(self.points).reshape(-1, 2)
-        return x, MAPS[self.map][1](x)
+        return x, MAPS[self.map](x)
 
     def score(self) -> float:
         """The score of the present state; NaN where the outputs are constant."""

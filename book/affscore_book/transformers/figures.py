@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, PURPLE, VERMILION, legend_above, panels, styled
 from affscore_book.transformers.measured import LAYERS, MiniLMScores, attention_effect
 from affscore_book.transformers.vits import BLOCKS, VitScores
 
@@ -100,18 +100,18 @@ def plot_what_pools_keep() -> None:
 @styled
 def plot_pools(scores: MiniLMScores) -> None:
     """The trained signature by four pools, of 512 samples each: the texts, or four times 512 tokens and their mean."""
-    figure, (axes,) = panels(height=4.8)
+    _, (axes,) = panels(height=4.8)
     for pool, look in zip(("spatial", "first", "tokens", "trailing"), LOOKS, strict=True):
         _lines(axes, scores.batches(pool=pool) if pool == "tokens" else scores.of(pool=pool)[None], pool, look)
     _layers(axes)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    legend_above(axes, 4)
 
 
 @styled
 def plot_minilm_weights(scores: MiniLMScores) -> None:
     """Trained, random and rearranged weights, by two pools: the three seeds of each are a band. Grey are straight lines
     in the place of the trained network's GELUs."""
-    figure, axes = panels(1, 2, height=4.6, sharey=True)
+    _, axes = panels(1, 2, height=4.6, sharey=True)
     for panel, pool in zip(axes, ("spatial", "trailing"), strict=True):
         _lines(panel, scores.of(pool=pool)[None], "trained", LOOKS[0])
         _lines(panel, scores.starts(pool=pool), "random", LOOKS[1], "--")
@@ -120,13 +120,13 @@ def plot_minilm_weights(scores: MiniLMScores) -> None:
         _layers(panel)
         panel.set_title(f"{pool} pool", loc="left")
     axes[1].set_ylabel("")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 @styled
 def plot_gelu_inputs(scores: MiniLMScores) -> None:
     """What the GELUs of three layers take in: densities over all tokens and channels."""
-    figure, axes = panels(3, 1, height=1.6 + 1.7 * 3, sharex=True)
+    _, axes = panels(3, 1, height=1.6 + 1.7 * 3, sharex=True)
     for panel, number in zip(axes, (1, 3, 5), strict=True):
         for weights, (colour, _) in zip(("trained", "random"), LOOKS, strict=False):
             row = scores.layers[f"{weights} 0"][number - 1]
@@ -136,7 +136,7 @@ def plot_gelu_inputs(scores: MiniLMScores) -> None:
         panel.set(ylabel="density")
         panel.set_ylim(0)
     axes[-1].set(xlabel="input of GELU", xlim=(-4, 3))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 @styled
@@ -145,7 +145,7 @@ def plot_laws(scores: MiniLMScores, levels: Sequence[float], formula: Sequence[f
 
     ``levels`` are the bends of 8,192 tokens, 1 minus which is their paired score without shrinkage.
     """
-    figure, (axes,) = panels(height=5)
+    _, (axes,) = panels(height=5)
     for label, values, look, dash in (
         ("512 texts, averaged", scores.of(), LOOKS[0], "-"),
         ("512 tokens", scores.batches(pool="tokens").mean(axis=0), LOOKS[2], "-"),
@@ -154,7 +154,7 @@ def plot_laws(scores: MiniLMScores, levels: Sequence[float], formula: Sequence[f
     ):
         _lines(axes, np.asarray(values)[None], label, look, dash)
     _layers(axes)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes)
 
 
 @styled

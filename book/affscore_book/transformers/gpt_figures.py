@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from affscore_book.kit.style import panels, styled
+from affscore_book.kit.style import legend_above, panels, styled
 from affscore_book.transformers.figures import LOOKS
 from affscore_book.transformers.gpt_results import GPT_POOLS, Gpts
 
@@ -27,4 +27,4 @@ def plot_gpt_courses(gpts: Gpts) -> None:
     figure.supxlabel("training steps + 1", fontsize=14)
     scale = (lambda y: np.multiply(y, 8), lambda bits: np.divide(bits, 8))
     axes[-1].secondary_yaxis("right", functions=scale).set_ylabel("bits per byte")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    legend_above(axes[0], 3)

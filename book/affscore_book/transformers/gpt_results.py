@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 from affscore_book.kit.training import load_weights
 from affscore_book.transformers.gpt import GPTS, ByteGPT, build_gpt
 from affscore_book.transformers.gpt_bytes import cut_windows
@@ -35,8 +35,8 @@ class TrainedGpt:
     ----------
     name, seed
         A name of :data:`affscore_book.transformers.gpt.GPTS`, and the seed of its start and its training.
-    parameters, minutes
-        Numbers in it, and of one core that its training took.
+    parameters
+        Numbers in it.
     steps
         After which it was measured, the first 0, the last the end: (moments,).
     bits
@@ -48,7 +48,6 @@ class TrainedGpt:
     name: str
     seed: int
     parameters: int
-    minutes: float
     steps: np.ndarray
     bits: np.ndarray
     scores: Mapping[str, np.ndarray]
@@ -63,7 +62,7 @@ Gpts = Mapping[str, Mapping[int, TrainedGpt]]
 
 
 def _read(result: Path, signatures: Path) -> TrainedGpt:
-    about = read_results(result, lambda found: {key: found[key] for key in ("seed", "parameters", "minutes")}, SCRIPT)
+    about = read_results(result, lambda found: {key: found[key] for key in ("seed", "parameters")}, SCRIPT)
 
     def build(content: dict[str, Any]) -> TrainedGpt:
         states = {int(step): state for step, state in content["states"].items()}
@@ -83,21 +82,10 @@ def _read(result: Path, signatures: Path) -> TrainedGpt:
 def load_gpts(folder: str | os.PathLike[str]) -> dict[str, dict[int, TrainedGpt]]:
     """Every stored network by name and seed, in the order of :data:`affscore_book.transformers.gpt.GPTS`.
 
-    Parameters
-    ----------
-    folder
-        ``book/data/transformers/gpt``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If a file is damaged.
+    ``folder`` is ``book/data/transformers/gpt``. Raises FileNotFoundError if there is none, ValueError if a file is
+    damaged.
     """
-    files = sorted((Path(folder) / "signatures").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no signatures; {SCRIPT} writes them.")
+    files = stored_files(folder, "signatures", "signatures", SCRIPT)
     networks = [_read(Path(folder) / "results" / file.name, file) for file in files]
     found: dict[str, dict[int, TrainedGpt]] = {name: {} for name in GPTS}
     for network in networks:

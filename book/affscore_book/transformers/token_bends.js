@@ -51,9 +51,7 @@ function render({ model, el }) {
     trait: "selected", label: "Sentence", options: sentences.map(({ name }) => [name, name]),
   });
   figure.select({ trait: "order", label: "Words", options: ORDERS.map((order) => [order, order]) });
-  figure.slider({
-    trait: "layer", label: "Layer", min: 1, max: Math.max(1, levels.length), step: 1, text: (value) => format(value, 0),
-  });
+  figure.slider({ trait: "layer", label: "Layer", min: 1, max: Math.max(1, levels.length), step: 1 });
   const high = most(sentences);
   const legend = [["bound-curve", "other texts"]];
   const left = figure.panel({
@@ -69,8 +67,7 @@ function render({ model, el }) {
   const [flat, stems, heads, write] = [
     right.line("bound-curve"), right.line("input-curve"), right.dots("input-dot", 4), names(right)];
 
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const shown = shownOf(state);
     if (!shown) return { score: NaN, text: "There is no sentence to show.", headline: "There is no bend." };
     sentence.value = sentences.some(({ name }) => name === state.selected) ? state.selected : sentences[0].name;

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import traitlets
 
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 from affscore_book.transformers.bends import ORDERS, Sentence
 
 __all__ = ["TokenBends", "token_bends"]
@@ -41,22 +39,16 @@ class TokenBends(ComputedWidget):
     order = traitlets.Enum(ORDERS, default_value="as written").tag(sync=True)
     layer = traitlets.Int(1, min=1, max=99).tag(sync=True)
 
-    _esm = Path(__file__).with_name("token_bends.js")
+    _told = ("sentences", "selected", "order", "layer")
 
     def score(self) -> float:
         """The root mean square of the tokens' bends in the chosen layer; NaN if there is no sentence."""
-        shown = self._shown()
-        return math.nan if shown is None else _together(shown["bends"][_layer(shown, self.layer)])
-
-    def __repr__(self) -> str:
-        if not self.sentences:
-            return super().__repr__()
-        chosen = f"selected={self.selected!r}, order={self.order!r}, layer={self.layer}"
-        return f"TokenBends({len(self.sentences)} sentences, {chosen})"
-
-    def _shown(self) -> Mapping[str, Any] | None:
-        named = [sentence for sentence in self.sentences if sentence["name"] == self.selected]
-        return next((each[self.order] for each in [*named, *self.sentences]), None)
+        sentence = chosen(self.sentences, self.selected)
+        if sentence is None:
+            return math.nan
+        bends = sentence[self.order]["bends"]
+        row = bends[min(self.layer, len(bends)) - 1]
+        return math.sqrt(sum(value * value for value in row) / len(row))
 
 
 def token_bends(sentences: Mapping[str, Mapping[str, Sentence]], levels: Sequence[float]) -> TokenBends:
@@ -68,14 +60,3 @@ def token_bends(sentences: Mapping[str, Mapping[str, Sentence]], levels: Sequenc
         for name, orders in sentences.items()
     ]  # fmt: skip
     return TokenBends(sentences=rows, levels=[round(float(level), 3) for level in levels], selected=rows[0]["name"])
-
-
-# What follows stands in token_bends.js as well.
-
-
-def _layer(shown: Mapping[str, Any], layer: int) -> int:
-    return min(layer, len(shown["bends"])) - 1
-
-
-def _together(row: Sequence[float]) -> float:
-    return math.sqrt(sum(value * value for value in row) / len(row))

@@ -35,8 +35,7 @@ function render({ model, el }) {
     reads: { series: { "input-dot": "bent, place in the order", "image-dot": "affine, place in the order" } },
   });
   const [kept, gone] = [right.dots("input-dot", 6), right.dots("image-dot", 6)];
-  return figure.onDraw(() => {
-    const state = Object.fromEntries(figure.traits.map((trait) => [trait, model.get(trait)]));
+  return figure.onDraw((state) => {
     const { score } = evaluate(state);
     const path = chosen(state);
     if (!path) return { score, headline: "No network", text: "There is no network to show." };

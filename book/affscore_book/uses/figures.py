@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from affscore_book.kit.statistics import Interval
-from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION, legend_above, panels, styled
 from affscore_book.uses.alarm import MONITORS, TOUCHED, sensitivity
 from affscore_book.uses.doses import Doses
 from affscore_book.uses.removal import REMOVAL_ORDERS, draws_of, mean_over_families, removed_at
@@ -135,7 +135,7 @@ def plot_doses(doses: Doses, noises: Mapping[str, str]) -> None:
         "low": (BLUE, "o", "low: towards a lower score"), "high": (GREEN, "^", "high: towards .9"),
         "shift": (VERMILION, "D", "shifted inputs of the calls"),
     }  # fmt: skip
-    figure, rows = panels(len(noises), height=3.4 * len(noises))
+    _, rows = panels(len(noises), height=3.4 * len(noises))
     for axes, (network, noise) in zip(rows, noises.items(), strict=True):
         places = [
             {arm: (run["mean"], 100 * run["noise"][noise]) for arm, run in arms.items() if "failed" not in run}
@@ -152,4 +152,4 @@ def plot_doses(doses: Doses, noises: Mapping[str, str]) -> None:
         axes.set_title(f"{network}, noise of {noise.removeprefix('0')}")
         axes.set_ylabel("accuracy (%)")
     rows[-1].set_xlabel("mean score of the calls after training")
-    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(rows[0])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 from affscore_book.uses.alarm import MONITORS
 from affscore_book.uses.networks import ALARMED, NETWORKS
 
@@ -90,7 +90,4 @@ def _with_nan(content: dict[str, Any]) -> dict[str, Any]:
 
 def load_path(folder: str | Path) -> dict[str, Any]:
     """The network that is taken apart call by call. Raises as :func:`load_costs` does."""
-    files = sorted((Path(folder) / "path").glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"folder: {folder} has no path; {SCRIPT} writes it.")
-    return read_results(files[0], dict, SCRIPT)
+    return read_results(stored_files(folder, "path", "path", SCRIPT)[0], dict, SCRIPT)

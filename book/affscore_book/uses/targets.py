@@ -15,7 +15,7 @@ from scipy.stats import ttest_1samp
 
 from affscore_book.decade.collection import architectures, load_decade
 from affscore_book.kit.statistics import shown, student_interval
-from affscore_book.kit.stored import read_results
+from affscore_book.kit.stored import read_results, stored_files
 from affscore_book.kit.tables import Table
 
 __all__ = [
@@ -85,12 +85,10 @@ def load_targets(folder: str | Path) -> Runs:
     Raises FileNotFoundError if there is none, ValueError if a file is damaged.
     """
     found: Runs = {}
-    for file in sorted((Path(folder) / "targets" / "results").glob("*.json")):
+    for file in stored_files(folder, "targets/results", "trainings with a target", SCRIPT):
         run = read_results(file, dict, SCRIPT)
         aim = Aim(run["target"], run["way"])
         found.setdefault(run["network"], {}).setdefault(aim, {})[run["seed"]] = run
-    if not found:
-        raise FileNotFoundError(f"folder: {folder} has no trainings with a target; {SCRIPT} makes them.")
     return found
 
 

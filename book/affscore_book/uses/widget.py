@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import traitlets
 
-from affscore_book.kit.widgets import ComputedWidget
+from affscore_book.kit.widgets import ComputedWidget, chosen
 from affscore_book.uses.results import load_path
 
 __all__ = ["CallsRemoved", "calls_removed"]
@@ -39,25 +37,17 @@ class CallsRemoved(ComputedWidget):
         How many calls are affine, from 0 to 99; all where there are fewer.
     """
 
-    _esm = Path(__file__).with_name("calls_removed.js")
+    _told = ("calls", "order", "count")
 
     calls = traitlets.List(traitlets.Unicode()).tag(sync=True)
     count = traitlets.Int(0, min=0, max=99).tag(sync=True)
     order = traitlets.Unicode("").tag(sync=True)
     paths = traitlets.List(traitlets.Dict()).tag(sync=True)
 
-    def _path(self) -> Mapping[str, Any] | None:
-        return next((path for path in self.paths if path["order"] == self.order), self.paths[0] if self.paths else None)
-
     def score(self) -> float:
         """Accuracy of the present state; NaN if there is no network."""
-        path = self._path()
+        path = chosen(self.paths, self.order, "order")
         return math.nan if path is None else path["accuracy"][min(self.count, len(path["accuracy"]) - 1)]
-
-    def __repr__(self) -> str:
-        if not self.paths:
-            return super().__repr__()
-        return f"CallsRemoved({len(self.calls)} calls, order={self.order!r}, count={self.count})"
 
 
 def calls_removed(folder: str | Path) -> CallsRemoved:

@@ -15,11 +15,11 @@ import numpy as np
 from scipy import stats
 
 from affscore_book.decade.collection import END, START, Decade, Trained, architectures, course, kin
-from affscore_book.imagenet_signatures.calls import places
 from affscore_book.kit.sequences import dtw, sequence
 from affscore_book.kit.statistics import Interval, leaving_out, student_interval
 from affscore_study.decade.modes import modes_power, one_mode
 from affscore_study.decade.variance import profile
+from affscore_study.imagenet_signatures.trained import ends, gap
 from affscore_study.kit.claims import Claim
 from affscore_study.kit.rules import Worded, judged
 
@@ -115,15 +115,15 @@ def turn(values: np.ndarray) -> float:
     return float(min(after.max(), -after.min()))
 
 
-def _with_power(found: Interval, calls: int, samples: int) -> Worded:
+def _with_power(found: Interval, calls: int) -> Worded:
     """The fraction of networks with two modes. It has no interval if the test would hardly ever find two modes."""
-    power = modes_power(calls, APART, samples)
+    power = modes_power(calls, APART, 40)
     if power < ENOUGH:
         found = Interval(found.mean, math.nan, math.nan)
     return Worded(found, {"power": f"{power:.1f}"})
 
 
-def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
+def modes_claims(decade: Decade) -> list[Claim]:
     """Tests whether ResNets have more than one mode by Silverman's test, and other networks one (section 4).
 
     The power of the test is computed for the median number of calls of the networks.
@@ -137,11 +137,11 @@ def modes_claims(decade: Decade, samples: int = 40) -> list[Claim]:
         else:
             part = by_family(lambda kept, parts=parts: float(parts[kept].mean()), list(some))  # type: ignore[misc]
         calls = int(np.median([len(seeds[0].scores) for seeds in some.values()]))
-        found[row] = _with_power(part, calls, samples)
+        found[row] = _with_power(part, calls)
     return judged("decade", "modes", found)
 
 
-def skip_modes_claim(decade: Decade, samples: int = 40) -> Claim:
+def skip_modes_claim(decade: Decade) -> Claim:
     """Tests, as :func:`modes_claims`, whether ResNet18 has two modes with its skips and one without (Figure 7)."""
 
     def more(networks: Mapping[str, Trained]) -> float:
@@ -150,22 +150,18 @@ def skip_modes_claim(decade: Decade, samples: int = 40) -> Claim:
 
     found = seed_by_seed([_SKIPS, _NO_SKIPS], decade, more)
     calls = len(next(iter(decade[_SKIPS].values())).scores)
-    (row,) = judged("decade", "skip_modes", {"skips": _with_power(found, calls, samples)})
+    (row,) = judged("decade", "skip_modes", {"skips": _with_power(found, calls)})
     return row
 
 
 def _after(network: Trained, state: str = END) -> float:
-    return float(network.signatures[state, "spatial"].mean[places(network.end)["last in its block"]].mean())
-
-
-def _gap(network: Trained) -> float:
-    return _after(network) - float(network.end.mean[places(network.end)["inside its block"]].mean())
+    return ends(network.signatures[state, "spatial"])[1]
 
 
 def residual_claims(decade: Decade) -> list[Claim]:
     """Tests of Appendix D and Figure 15: scores after the additions and inside the blocks, and in deeper networks."""
     found = {
-        "gap": seed_by_seed([_SKIPS], decade, lambda n: _gap(n[_SKIPS])),
+        "gap": seed_by_seed([_SKIPS], decade, lambda n: gap(n[_SKIPS].end)),
         "deeper": seed_by_seed([_DEEP, _SHALLOW], decade, lambda n: _after(n[_DEEP]) - _after(n[_SHALLOW])),
     }
     return judged("decade", "residual", found)
@@ -183,7 +179,7 @@ def own_residual_claims(decade: Decade) -> list[Claim]:
         return trained - start
 
     found = {
-        "means": seed_by_seed([_SKIPS, _NO_SKIPS], decade, lambda n: _gap(n[_SKIPS]) - _gap(n[_NO_SKIPS])),
+        "means": seed_by_seed([_SKIPS, _NO_SKIPS], decade, lambda n: gap(n[_SKIPS].end) - gap(n[_NO_SKIPS].end)),
         "gained": seed_by_seed([_DEEP, _SHALLOW], decade, gained),
     }
     return judged("decade", "own_residual", found)

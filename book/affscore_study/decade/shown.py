@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,12 +21,12 @@ def network_table(decade: Decade) -> Table:
     """A table of all networks.
 
     Columns: name; year; thousand parameters; calls; seeds; minutes of a training, rounded; accuracy, the mean over the
-    seeds, plus or minus half of Student's interval (NaN for one seed).
+    seeds, plus or minus half of Student's interval.
     """
     rows = []
     for name, seeds in decade.items():
         first, accuracies = next(iter(seeds.values())), [each.accuracy for each in seeds.values()]
-        mean, low, high = student_interval(accuracies) if len(seeds) > 1 else (accuracies[0], math.nan, math.nan)
+        mean, low, high = student_interval(accuracies)
         rows.append(
             {"network": name, "year": first.year, "thousand parameters": round(first.parameters / 1000)}
             | {"calls": len(first.end.calls), "seeds": len(seeds)}

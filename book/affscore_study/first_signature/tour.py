@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from affscore import Signature
 from affscore_book.first_signature.tour import BINS, RANGE
-from affscore_study.first_signature.zigzag import watched
+from affscore_book.uses.replacing import run_watched
 
 __all__ = ["inputs_of_calls"]
 
@@ -46,9 +46,8 @@ def inputs_of_calls(model: nn.Module, parts: Iterable[Tensor], signature: Signat
         found = torch.cat([bars, (x < 0).sum()[None], (x > 6).sum()[None], torch.tensor([x.numel()])])
         counts[call] = counts.get(call, 0) + found
 
-    with watched(model, count) as run:
-        for part in parts:
-            run(part)
+    for part in parts:
+        run_watched(model, part, count)
     if len(counts) != len(signature.calls):
         raise ValueError(
             f"the network calls ReLU6 {len(counts)} times; the signature has {len(signature.calls)} calls."

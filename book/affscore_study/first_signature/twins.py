@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from affscore import affine_map, affinity_score, paired_affinity_score, signature
 from affscore.coupling import partners
-from affscore_study.first_signature.zigzag import watched
+from affscore_book.uses.replacing import run_watched
 
 __all__ = ["measure_twins"]
 
@@ -40,9 +40,8 @@ def pooled_clouds(model: nn.Module, batch: Tensor) -> list[tuple[Tensor, Tensor]
     def look(call: int, x: Tensor, y: Tensor) -> None:
         pooled.setdefault(call, []).append((x.double().mean((2, 3)), y.double().mean((2, 3))))
 
-    with watched(model, look) as run:
-        for part in batch.split(32):
-            run(part)
+    for part in batch.split(32):
+        run_watched(model, part, look)
     found = []
     for parts in pooled.values():
         x, y = (torch.cat(side) for side in zip(*parts, strict=True))

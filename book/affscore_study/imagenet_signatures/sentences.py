@@ -69,10 +69,6 @@ def _vit_gap(results: Results, pool: str) -> Interval:
     return family_gap(results.signatures[pool], "ViT")[1]
 
 
-def _std(results: Results, network: str) -> float:
-    return results.std[network]
-
-
 def _years(results: Results) -> Interval:
     """The rank correlation of year and median score over the families until 2019, each a mean over its networks."""
     families: dict[str, list[tuple[float, float]]] = {}
@@ -142,7 +138,7 @@ def _sentences() -> dict[str, Sentence | dict[str, Sentence]]:
 
 
 def _std_of(network: str) -> Sentence:
-    return Sentence(partial(_std, network=network), (network,))
+    return Sentence(lambda results: results.std[network], (network,))
 
 
 def _missing(networks: Sequence[str], results: Results | None) -> str:

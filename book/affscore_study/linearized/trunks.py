@@ -83,20 +83,23 @@ def size_ratio(cores: Cores, large: Size, small: Size, which: str, by: str) -> d
     """
     check_choice("by", by, ("strength", "units", "points"))
     column = ("width", "depth").index(which)
-
-    def curve(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        at = np.log(sizes[:, :2].prod(axis=1)) if by == "units" else sizes[:, 2]
-        order = np.argsort(at)
-        return at[order], np.log(sizes[order, column])
-
     found = {}
     for seed in sorted(cores[large].keys() & cores[small].keys()):
         one, other = (cores[trunk][seed] for trunk in (large, small))
         found[seed] = math.nan
         if (one[:, :2] > 0).all() and (other[:, :2] > 0).all():
             equal = np.log(one[:, column] / other[:, column]).mean()
-            found[seed] = math.exp(equal if by == "strength" else mean_height(curve(one), curve(other)))
+            curves = _curve(one, column, by), _curve(other, column, by)
+            found[seed] = math.exp(equal if by == "strength" else mean_height(*curves))
     return found
+
+
+def _curve(sizes: np.ndarray, column: int, by: str) -> tuple[np.ndarray, np.ndarray]:
+    """The logarithm of the units, or the points, of the cores that are not empty, rising, and the log of their size."""
+    full = sizes[(sizes[:, :2] > 0).all(axis=1)]
+    at = np.log(full[:, :2].prod(axis=1)) if by == "units" else full[:, 2]
+    order = np.argsort(at)
+    return at[order], np.log(full[order, column])
 
 
 def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, at: float) -> dict[int, float]:
@@ -109,10 +112,8 @@ def size_ratio_at(cores: Cores, large: Size, small: Size, which: str, by: str, a
     def height(sizes: np.ndarray) -> float:
         if by == "strength":
             return float(np.log(sizes[int(at), column])) if sizes[int(at), column] > 0 else math.nan
-        full = sizes[(sizes[:, :2] > 0).all(axis=1)]
-        where, place = (np.log(full[:, :2].prod(axis=1)), math.log(at)) if by == "units" else (full[:, 2], at)
-        order = np.argsort(where)
-        return float(np.interp(place, where[order], np.log(full[order, column]), left=math.nan, right=math.nan))
+        place = math.log(at) if by == "units" else at
+        return float(np.interp(place, *_curve(sizes, column, by), left=math.nan, right=math.nan))
 
     both = sorted(cores[large].keys() & cores[small].keys())
     return {seed: math.exp(height(cores[large][seed]) - height(cores[small][seed])) for seed in both}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from affscore import signature
 from affscore.forward import evaluating
-from affscore_study.kit.hooks import attached
+from affscore_book.kit.features import features
 
 __all__ = ["attention_scores", "without_attention"]
 
@@ -41,16 +41,13 @@ def attention_scores(network: Any, images: Tensor, pool: str) -> NDArray[np.floa
     pool
         As in :func:`affscore.signature`.
     """
-    streams: list[Tensor] = []
-    hooks = [
-        norm.register_forward_pre_hook(lambda module, args: streams.append(args[0].clone()))
-        for block in network.encoder.layers
-        for norm in (block.ln_1, block.ln_2)
-    ]
-    with attached(hooks), evaluating(network):
+    blocks = dict(network.encoder.layers.named_children())
+    norms = [f"encoder.layers.{name}.{norm}" for name in blocks for norm in ("ln_1", "ln_2")]
+    with features(network, norms) as seen, evaluating(network):
         network(images)
+    streams = [norm.input for norm in seen.values()]
     scores = [
         [signature(block.mlp, [block.ln_2(stream)], pool=pool).mean[0] for stream in (after, before)]
-        for block, before, after in zip(network.encoder.layers, streams[::2], streams[1::2], strict=True)
+        for block, before, after in zip(blocks.values(), streams[::2], streams[1::2], strict=True)
     ]
     return np.array(scores).T

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from affscore.arguments import check_choice, whole_number
 from affscore.zoo.models import load_model
 from affscore.zoo.text import Tokens
-from affscore_study.kit.hooks import attached
+from affscore_book.kit.features import Feature, features
 
 __all__ = [
     "MINILM_WEIGHTS", "MiniLM", "all_one_length", "embeddings", "gelu_pairs", "load_minilm", "minilm_folder",
@@ -115,15 +115,9 @@ def embeddings(network: MiniLM, texts: Sequence[str]) -> Tensor:
 
 
 @torch.no_grad()
-def gelu_pairs(model: Any, batch: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
+def gelu_pairs(model: Any, batch: dict[str, Tensor]) -> list[Feature]:
     """The input and output of the GELU of each layer, both of shape (texts, tokens, 1536)."""
-    found: list[tuple[Tensor, Tensor]] = []
-    hooks = [
-        layer.intermediate.intermediate_act_fn.register_forward_hook(
-            lambda module, args, result: found.append((args[0].clone(), result.clone()))
-        )
-        for layer in model.encoder.layer
-    ]
-    with attached(hooks):
+    names = [f"encoder.layer.{at}.intermediate.intermediate_act_fn" for at in range(len(model.encoder.layer))]
+    with features(model, names) as seen:
         model(**batch)
-    return found
+    return list(seen.values())

@@ -17,8 +17,8 @@ from torchvision.transforms.functional import normalize
 from affscore import affinity_score
 from affscore.forward import evaluating
 from affscore.tracing import trace
+from affscore_book.kit.features import features
 from affscore_book.uses.alarm import MONITORS
-from affscore_study.kit.hooks import attached
 
 __all__ = ["FAULTS", "alarm_distances", "faulty", "in_distances", "ranked_above", "readings", "with_noise"]
 
@@ -89,24 +89,20 @@ def readings(network: nn.Module, inputs: Tensor) -> dict[str, list[float]]:
     averaged over channels. ``"input"`` are the mean and the standard deviation of each channel of the input, and
     ``"confidence"`` is the mean of the largest probability.
     """
-    norms: list[float] = []
-
-    def compare(module: nn.Module, given: tuple[Any, ...]) -> None:
-        mean = given[0].mean((0, 2, 3))
-        assert isinstance(module, nn.BatchNorm2d) and module.running_mean is not None
-        assert module.running_var is not None
-        norms.append(float(((mean - module.running_mean) / (module.running_var + module.eps).sqrt()).abs().mean()))
-
-    hooks = [m.register_forward_pre_hook(compare) for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
-    with attached(hooks), evaluating(network), trace(network, batch=len(inputs)) as found:
+    norms: dict[str, Any] = {name: norm for name, norm in network.named_modules() if isinstance(norm, nn.BatchNorm2d)}
+    with features(network, norms) as passed, evaluating(network), trace(network, batch=len(inputs)) as found:
         logits = network(inputs)
+    away = [
+        (given.mean((0, 2, 3)) - norms[name].running_mean) / (norms[name].running_var + norms[name].eps).sqrt()
+        for name, (given, _) in passed.items()
+    ]
     seen = [each for each in found.observations if not each.call.gate]
     scores = [affinity_score(each.before.double(), each.after.double()).item() for each in seen]
     return {
         "score": scores,
         "means of calls": [float(v) for each in seen for v in (each.before.mean(), each.before.std())],
         "channel means of calls": [float(v) for each in seen for v in each.before.mean(0)],
-        "batch norm": norms,
+        "batch norm": [float(each.abs().mean()) for each in away],
         "input": [float(v) for v in (*inputs.mean((0, 2, 3)), *inputs.std((0, 2, 3)))],
         "confidence": [float(torch.softmax(logits, 1).amax(1).mean())],
         "answers": logits.argmax(1).tolist(),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from affscore import affinity_score
 from affscore.arguments import check_choice
-from affscore_study.kit.hooks import attached
 
 __all__ = ["EVERY", "WAYS", "TargetPenalty", "mean_score", "slopes_for_relus", "watched_pairs"]
 
@@ -32,12 +31,12 @@ def watched_pairs(network: nn.Module) -> Iterator[Pairs]:
     def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         pairs.append((inputs[0], output))
 
-    hooks = [network.register_forward_pre_hook(lambda module, inputs: pairs.clear())]
-    for module in network.modules():
-        if isinstance(module, nn.ReLU | nn.PReLU):
-            module.inplace = False
-            hooks.append(module.register_forward_hook(keep))
-    with attached(hooks):
+    with ExitStack() as hooks:
+        hooks.enter_context(network.register_forward_pre_hook(lambda module, inputs: pairs.clear()))
+        for module in network.modules():
+            if isinstance(module, nn.ReLU | nn.PReLU):
+                module.inplace = False
+                hooks.enter_context(module.register_forward_hook(keep))
         yield pairs
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
 
 from affscore.forward import evaluating
 from affscore_book.kit.training import ImageData
-from affscore_study.kit.hooks import attached
 from affscore_study.uses.penalty import Pairs, watched_pairs
 
 __all__ = ["ShareHolder", "measured_shares", "shifts_before_calls"]
@@ -71,11 +71,10 @@ def shifts_before_calls(network: nn.Module, images: Tensor) -> list[nn.Parameter
         calls.append(module)
 
     calls: list[nn.Module] = []
-    hooks = []
-    for module in network.modules():
-        hooked = module.register_forward_pre_hook(take) if isinstance(module, nn.ReLU) else None
-        hooks.append(hooked or module.register_forward_hook(keep))
-    with attached(hooks), evaluating(network):
+    with ExitStack() as hooks, evaluating(network):
+        for module in network.modules():
+            relu = isinstance(module, nn.ReLU)
+            hooks.enter_context(module.register_forward_pre_hook(take) if relu else module.register_forward_hook(keep))
         network(images)
     if len(found) != len(calls):
         raise ValueError(f"network has {len(calls)} calls and {len(found)} shifts before them; each should have one.")

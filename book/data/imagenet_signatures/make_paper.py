@@ -45,8 +45,9 @@ from affscore_study.imagenet_signatures.channels import CHOICES, channel_control
 from affscore_study.imagenet_signatures.crops import crops, licences, pictures
 from affscore_study.imagenet_signatures.packaged import (
     PACKAGES,
-    Packaged,
     load_packaged,
+    package_file,
+    prepared_as,
 )
 
 FOLDER = Path(__file__).parent / "paper"
@@ -111,7 +112,7 @@ def measure(
 def run(network: str, state: str, data: str, draw: int, count: int, root: str) -> Signature:
     """The signature of one batch of one network."""
     loaded, model = prepared(network, state, draw)
-    preprocess = Packaged(WEIGHTS[network]).preprocess()
+    preprocess = prepared_as(WEIGHTS[network])
     if data == "photographs":
         batches = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=draw)
         batch, facts = batches[0], batches.provenance
@@ -139,7 +140,7 @@ def run(network: str, state: str, data: str, draw: int, count: int, root: str) -
 def equal_widths(network: str, state: str, count: int) -> dict[str, Any]:
     """The scores of draw 0 with all channels and with :data:`KEPT` of each call, and those of the linear twins."""
     _, model = prepared(network, state, 0)
-    preprocess = Packaged(WEIGHTS[network]).preprocess()
+    preprocess = prepared_as(WEIGHTS[network])
     batch = load_dataset("photographs", preprocess=preprocess, batch_size=count, batches=1, seed=0)[0]
     model, parts = in_parts(model, batch, state)
     about = {"network": network, "state": state, "images": count, "channels": KEPT, "draws": CHOICES}
@@ -178,7 +179,7 @@ def first_edges(images: dict[str, Any]) -> list[dict[str, Any]]:
     import h5py
 
     loaded = load_packaged("hed")
-    with h5py.File(Packaged("hed").path, "r") as file:
+    with h5py.File(package_file("hed"), "r") as file:
         kernel = torch.from_numpy(file["dsn1/vars/0"][()]).permute(3, 2, 0, 1)
     plain = v2.Compose([v2.Resize((256, 256)), v2.CenterCrop(224), v2.PILToTensor(), v2.ToDtype(torch.float32)])
     rgb = crops(images, plain, PART, 0)
