@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -85,9 +84,6 @@ class CloudsCompared(ComputedWidget):
     >>> [round(CloudsCompared(measure=name, angle=40.0).score(), 3) for name in ("relu", "linear")]
     [0.663, 1.0]
     """
-
-    _esm = Path(__file__).with_name("clouds_compared.js")
-    _css = Path(__file__).with_name("clouds_compared.css")
 
     angle = traitlets.Float(0.0, min=-180.0, max=180.0).tag(sync=True)
     images = traitlets.Int(IMAGES[1], min=IMAGES[0], max=IMAGES[1]).tag(sync=True)

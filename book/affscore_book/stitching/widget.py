@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,6 @@ class TwoNetworks(ComputedWidget):
     traitlets.TraitError
         If one of them is not.
     """
-
-    _esm = Path(__file__).with_name("two_networks.js")
-    _css = Path(__file__).with_name("two_networks.css")
 
     toys = traitlets.Dict().tag(sync=True)
     cut = traitlets.Enum(list(CUTS), default_value="second").tag(sync=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,8 +57,6 @@ class HiddenAction(ComputedWidget):
     >>> round(HiddenAction(first=6, order="swapped").score(), 9), round(HiddenAction(angle=20.0).score(), 2)
     (0.0, 0.36)
     """
-
-    _esm = Path(__file__).with_name("hidden_action.js")
 
     activation = traitlets.Enum(list(NAMES), default_value="relu").tag(sync=True)
     angle = traitlets.Float(0.0, min=-180.0, max=180.0).tag(sync=True)
