@@ -88,10 +88,10 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
         error = _part(distance, (squares[1].sum() + squares[0].max() * stretch) / constant_of(spread))
         if error <= TOLERANCE:
             return of_kind(distance, x), error
+    inside_x, inside_y, _ = coordinates(x, y)
+    cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
+    fixed_x, fixed_y = (Cloud(*map(constant_of, cloud)) for cloud in (cloud_x, cloud_y))
     for precise in (False, True):  # again with more digits if the distance turns out to be small
-        inside_x, inside_y, _ = coordinates(x, y)
-        cloud_x, cloud_y = (normal(inside, x.shape[1], covariance) for inside in (inside_x, inside_y))
-        fixed_x, fixed_y = (Cloud(*map(constant_of, cloud)) for cloud in (cloud_x, cloud_y))
         z, sigma = map_factor(fixed_x, fixed_y, precise)
         image = _image(cloud_x, cloud_y, z, sigma)
         distance = _apart(image, inside_y, spread, paired)

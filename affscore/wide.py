@@ -62,7 +62,7 @@ def distance_from_products(x: Any, y: Any, covariance: str, paired: bool) -> tup
     return (distance, float(images.stretch)) if distance > _SMALL else None
 
 
-def _plain(x: Any, y: Any, own: Any) -> _Images | None:
+def _plain(x: Any, y: Any, own: Any) -> _Images:
     """The images without shrinkage."""
     # Eigenvalues of the square would be faster, but in most calls of real networks they lose too many digits.
     u, s, vh = namespace(x).linalg.svd(y @ x.T)
