@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from affscore_book.kit.style import BLUE, INK, ORANGE, SKY, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, INK, ORANGE, SKY, VERMILION, legend_above, panels, styled
 
 __all__ = [
     "Along",
@@ -93,7 +93,7 @@ def plot_along(layers: Sequence[str], found: Mapping[str, Along], *, inside: Arr
         axes[0].plot([], [], "o", color=INK, fillstyle="none", mew=2, label="inside a block")
     if any(along.paper is not None for along in found.values()):
         axes[0].plot([], [], "x", color=INK, markersize=11, mew=3, label="paper, CIFAR-10")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 def _ticks(layers: Sequence[str]) -> tuple[list[int], list[str]]:
@@ -149,7 +149,7 @@ def plot_decay(layers: Sequence[str], found: Mapping[str, Mapping[str, Array]]) 
         panel.set_title(title, fontsize=14)
     axes[0].set_ylabel("CKA, same activation")
     figure.supxlabel("activation", fontsize=14)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 @styled
@@ -173,7 +173,7 @@ def plot_rotation_curves(
     ``found``: title of a panel -> kind of network -> values (networks, alphas). ``chance``: by panel, what is found by
     masks of other images.
     """
-    figure, axes = panels(len(found), 1, height=4.2 * len(found), sharex=True, sharey=True)
+    _, axes = panels(len(found), 1, height=4.2 * len(found), sharex=True, sharey=True)
     for panel, (title, kinds), level in zip(axes, found.items(), chance, strict=True):
         for (label, values), (colour, mark) in zip(kinds.items(), STYLES, strict=False):
             panel.plot(alphas, values.mean(0), f"{mark}-", color=colour, markersize=8, label=label)
@@ -182,4 +182,4 @@ def plot_rotation_curves(
         panel.set(title=title, ylabel="interpretable fraction")
     axes[0].set_ylim(bottom=-0.03)
     axes[-1].set_xlabel("power α of the rotation")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=1, frameon=False)
+    legend_above(axes[0], 1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
-from affscore_book.kit.style import BLUE, GREEN, INK, SKY, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, INK, SKY, VERMILION, legend_above, panels, styled
 from affscore_book.symmetries.rotations import Rotations
 
 __all__ = ["plot_block", "plot_left_over", "plot_prelu", "plot_rays", "plot_residual", "plot_rotations", "plot_sides"]
@@ -65,7 +65,7 @@ def plot_left_over(factors: Sequence[float], curves: Mapping[str, tuple[Sequence
         panel.minorticks_off()
     figure.supxlabel("|λ|", fontsize=15)
     figure.supylabel("left over (0: passes)", fontsize=15)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])
 
 
 @styled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from affscore_book.kit.style import BLUE, GREEN, PURPLE, VERMILION, panels, styled
+from affscore_book.kit.style import BLUE, GREEN, PURPLE, VERMILION, legend_above, panels, styled
 from affscore_book.stitching.study import StitchingStudy, inside_block
 
 __all__ = ["plot_alpha", "plot_bridge"]
@@ -34,7 +34,7 @@ def plot_bridge(study: StitchingStudy) -> None:
 
     Filled marks are activations outside residual blocks.
     """
-    figure, axes = panels(1, 2, height=4.4, sharey=True)
+    _, axes = panels(1, 2, height=4.4, sharey=True)
     for panel, (kind, title) in zip(axes, TITLES.items(), strict=True):
         layers = study.layers(kind)
         scores = np.nanmean(study.layer_scores(kind), axis=0)
@@ -45,4 +45,4 @@ def plot_bridge(study: StitchingStudy) -> None:
         panel.set(title=title, xlabel="affinity score")
         panel.xaxis.set_major_locator(MaxNLocator(3))
     axes[0].set_ylabel("penalty (points)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    legend_above(axes[0])

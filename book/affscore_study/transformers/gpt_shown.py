@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from affscore_book.kit.features import layer_outputs
-from affscore_book.kit.style import panels, styled
+from affscore_book.kit.style import legend_above, panels, styled
 from affscore_book.kit.tables import Table
 from affscore_book.transformers.figures import LOOKS
 from affscore_book.transformers.gpt import build_gpt
@@ -56,7 +56,7 @@ def gpt_inputs(folder: str | os.PathLike[str]) -> Table:
 @styled
 def plot_gpt_pools(gpts: Gpts) -> None:
     """Draw the mean scores of each network by every pool, from the start (hollow) to the trained seeds (filled)."""
-    figure, (axes,) = panels(height=2.2 + 0.62 * len(gpts))
+    _, (axes,) = panels(height=2.2 + 0.62 * len(gpts))
     for row, seeds in enumerate(gpts.values()):
         for place, (pool, (colour, mark)) in enumerate(POOLS.items()):
             y = row + 0.18 * (place - 1.5)
@@ -68,4 +68,4 @@ def plot_gpt_pools(gpts: Gpts) -> None:
     axes.set_yticks(range(len(gpts)), [name.replace(" without", "\nwithout") for name in gpts], fontsize=12)
     axes.invert_yaxis()
     axes.set(xlabel="mean score, start (hollow) and trained", xlim=(0, 1))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    legend_above(axes, 4)
