@@ -141,13 +141,16 @@ def plot_rotations(stored: Rotations) -> None:
     kinds = (("rotation", VERMILION, "s", "rotation"), ("group", BLUE, "o", "element of G_ReLU"))
     for panel, (title, names) in zip(axes, groups, strict=True):
         for place, layer in zip(at, stored.layers, strict=True):
-            for column, name in zip(place + 0.12 * (np.arange(len(names)) - (len(names) - 1) / 2), names, strict=True):
+            for column, name in zip(place + np.linspace(-0.4, 0.4, len(names)), names, strict=True):
                 for kind, colour, mark, _ in kinds:
                     points = stored.penalties(layer, kind, "after", [name])[0]
                     x = np.full(len(points), column)
-                    panel.plot(x, points, "-", color=colour, linewidth=1.5, alpha=0.6)
-                    panel.plot(x, points, mark, color=colour, markersize=7, mfc=colour if mark == "s" else "white")
+                    panel.plot(x, points, "-", color=colour, linewidth=1, alpha=0.6)
+                    panel.plot(x, points, mark, color=colour, markersize=3.5, mfc=colour if mark == "s" else "white")
         panel.axhline(0, color=INK, linewidth=1.5)
+        panel.grid(False, axis="x")
+        for border in at[:-1] + 0.5:
+            panel.axvline(border, color="0.8", linewidth=1)
         panel.set(title=title, ylabel="points lost")
     handles = [axes[0].plot([], [], mark, color=colour, markersize=7, mfc=colour if mark == "s" else "white")[0]
                for _, colour, mark, _ in kinds]  # fmt: skip

@@ -9,9 +9,6 @@ layers up to it are frozen. A is the identity, a random element of G_ReLU, or a 
 layer's weights are multiplied by the matrix B that brings its inputs closest to the old ones (least squares, no
 labels), and then the later layers are trained further. The paper trains for 50 epochs without such a start. If a
 network has batch norm, it is folded into the layer before it.
-
-``rotations_of_sixteen.json`` is the finished run over all networks (640 records). The chapter still reads
-``rotations.json``, the run over the first four of each kind, which it contains.
 """
 
 from __future__ import annotations
