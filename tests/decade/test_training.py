@@ -85,6 +85,7 @@ def script() -> Any:
     return load_script(FOLDER / "make.py")
 
 
+@pytest.mark.weekly  # trains; its parts are tested every time
 def test_the_script_trains_what_is_missing_and_measures_it(script, data, tmp_path, monkeypatch):
     monkeypatch.setattr("affscore_study.decade.options.colour_data", lambda root: data)
     monkeypatch.setattr(script, "OTHERS", 30)

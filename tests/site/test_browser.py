@@ -134,9 +134,15 @@ def test_the_book_has_pages(site):
     assert "index.html" in PAGES and len(PAGES) > 3
 
 
-# One audit stands for all: they have the same parts, and nothing that moves.
-AUDITS = [page for page in PAGES if page.startswith("book/audit_")]
-LOOKED_AT = [pytest.param(page, marks=pytest.mark.weekly) if page in AUDITS[1:] else page for page in PAGES]
+# Of pages on which nothing moves, one of each kind: an audit, a page of text, a deck of slides, what Sphinx makes.
+KINDS = {
+    "audit" if Path(page).stem.startswith("audit_") else Path(page).parent: page
+    for page in reversed(PAGES)
+    if page not in THEMED
+}
+LOOKED_AT = [
+    page if page in {*THEMED, *KINDS.values()} else pytest.param(page, marks=pytest.mark.weekly) for page in PAGES
+]
 
 
 @pytest.mark.parametrize("page", LOOKED_AT)
@@ -152,6 +158,8 @@ def test_page(chromium, base, page):
         tab.evaluate("() => { for (const image of document.images) image.loading = 'eager'; }")
         tab.wait_for_function("[...document.images].every(image => image.complete)")
         assert raw_formulas(tab) == []
+        if base == FILES:
+            assert not tab.locator(".run-run").count(), "a button that runs a cell stands where none can run"
         if page in FOLDING_PAGES:
             check_folding(tab)
         if page in THEMED:

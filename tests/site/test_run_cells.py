@@ -13,7 +13,7 @@ import pytest
 import run_cells
 from built_site import SITE
 from test_accessible_pages import violations
-from test_browser import FILES, PHONE, SERVER, opened, settle
+from test_browser import PHONE, SERVER, opened, settle
 
 browser = pytest.mark.browser
 VENDORED = SITE / "_static" / "vendor" / "pyodide"
@@ -206,6 +206,7 @@ def test_what_reset_took_away_comes_back(page):
     button.click()
 
 
+@pytest.mark.weekly  # the cell runs and is reset in the tests above
 @browser
 def test_another_draw_counts_the_seed_on_and_runs_the_cell(page):
     code = page.tab.locator("#cell-theory-007 pre[contenteditable]")
@@ -241,7 +242,7 @@ def test_a_new_picture_stands_above_its_caption(page):
 
 
 @browser
-@pytest.mark.parametrize("chapter", run_cells.CHAPTERS)
+@pytest.mark.parametrize("chapter", ["theory", *(pytest.param(name, marks=pytest.mark.weekly) for name in OTHERS)])
 def test_nothing_is_fetched_before_the_first_run(chromium, chapter):
     fetched = []
     with opened(chromium, SERVER, "", **PHONE) as (tab, problems):
@@ -253,6 +254,7 @@ def test_nothing_is_fetched_before_the_first_run(chromium, chapter):
         assert problems == []
 
 
+@pytest.mark.weekly  # seldom touched, and it loads Python once more
 @browser
 def test_a_damaged_file_is_said_to_be_damaged(chromium, site):
     with opened(chromium, SERVER, "book/theory.html") as (tab, _):
@@ -261,12 +263,6 @@ def test_a_damaged_file_is_said_to_be_damaged(chromium, site):
         page = Page(tab)
         page.run("theory-003")
         assert "pyodide.asm.wasm arrived damaged" in page.said("theory-003")
-
-
-@browser
-def test_a_page_that_is_opened_as_a_file_has_no_buttons(chromium, site):
-    with opened(chromium, FILES, "book/theory.html") as (tab, problems):
-        assert tab.locator(".run-run").count() == 0 and problems == []
 
 
 # ---------------------------------------------------------------------------------------------------- what is built

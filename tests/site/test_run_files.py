@@ -102,6 +102,7 @@ def check_output(page: Page) -> None:
     assert seen == expected
 
 
+@pytest.mark.weekly  # a loop without end is stopped every time (test_run_cells)
 def test_stop_while_python_is_loaded_keeps_what_is_there(page, server):
     said = stopped_half_way(page)
     kept = re.match(r"Stopped\. (\d+) of (\d+) MB of Python are loaded and kept\.", said)
@@ -112,7 +113,7 @@ def test_stop_while_python_is_loaded_keeps_what_is_there(page, server):
     assert server.asked == dict.fromkeys(FILES, 1)
 
 
-@pytest.mark.weekly  # the test above stops too
+@pytest.mark.weekly  # as above
 @pytest.mark.parametrize("server", [{"closes": True}], indirect=True)
 def test_only_interrupted_files_are_fetched_again(page, server):
     """Only a file whose connection was closed is fetched again."""

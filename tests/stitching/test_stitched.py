@@ -114,7 +114,11 @@ def fashion():
 
 
 @pytest.mark.parametrize(
-    ("name", "layers"), [("myrtle_0", ["relu2", "relu4"]), ("resnet20_0", ["block8.relu1", "block9.relu2"])]
+    ("name", "layers"),
+    [
+        ("myrtle_0", ["relu2", "relu4"]),
+        pytest.param("resnet20_0", ["block8.relu1", "block9.relu2"], marks=pytest.mark.weekly),
+    ],
 )
 def test_the_learned_stitch_has_no_penalty_on_planted_truth(name, layers, fashion):
     x, labels, test, test_labels = fashion

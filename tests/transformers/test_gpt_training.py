@@ -73,7 +73,7 @@ def test_bits_are_the_mean_over_bytes_and_8_without_knowledge():
     assert bits_per_byte(network, windows) == pytest.approx(8, abs=1e-5)
 
 
-@pytest.mark.parametrize("stop", [40, 101])
+@pytest.mark.parametrize("stop", [pytest.param(40, marks=pytest.mark.weekly), 101])
 def test_a_stopped_training_goes_on_with_the_same_bits(tmp_path, stop):
     unbroken, steps = small(), 120
     before = bits_per_byte(unbroken, cut_windows(TEXT, 8))

@@ -108,8 +108,8 @@ def test_a_run_that_is_missing_or_failed_leaves_its_rules_open():
     assert table[0]["networks"] == 2 and table[0]["EASIER"] == "93.5" and table[1]["EASIER"] == "-"
 
 
-# What goes out follows from the measures; that measuring and training come out alike takes long, and is weekly.
-@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.weekly)])
+@pytest.mark.weekly  # measures and trains
+@pytest.mark.parametrize("trains", [False, True])
 def test_script_removes_calls_by_measure_from_equal_weights(tmp_path, monkeypatch, trains):
     """The script removes the calls that the measures name and starts from the same weights each time."""
     script = load_script(BOOK / "data" / "uses" / "finetune.py")

@@ -305,6 +305,7 @@ def without_seconds(value):
     return [without_seconds(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.weekly  # trains
 def test_diverging_training_is_stored_as_failed(script, tmp_path, monkeypatch):
     """A training that diverges is stored as failed and not repeated."""
 
