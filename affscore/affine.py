@@ -46,6 +46,8 @@ _EPS = float(np.finfo(np.float64).eps)
 SAFE_TO_SQUARE = 1e-12
 #: The same fraction for scores near 1.
 PRECISE = 1e-9
+#: A distance is the root of a square that is off by rounding: below this it needs the samples and a more precise map.
+SMALL = 1e-2
 
 
 def shrinkage_from(norms: Any, product: Any, d: int) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from affscore.affine import COVARIANCES, PRECISE, Cloud, coordinates, map_factor, normal
+from affscore.affine import COVARIANCES, PRECISE, SMALL, Cloud, coordinates, map_factor, normal
 from affscore.arguments import check_choice
 from affscore.arrays import constant_of, double, namespace, needs_gradient, of_kind, on_one_thread, sum_of_squares
 from affscore.coupling import partners
@@ -37,8 +37,6 @@ __all__ = ["TOLERANCE", "affinity_score", "paired_affinity_score", "score_and_er
 
 #: The largest error by rounding that a score may have. Beyond it a signature omits the score, and a function warns.
 TOLERANCE = 0.005
-# Below this distance the rounding of its square matters, and the map is computed more precisely.
-_SMALL = 1e-2
 
 
 def score_and_error(
@@ -97,7 +95,7 @@ def _distance(x: Any, y: Any, spread: Any, covariance: str, limits: list[Any], p
         distance = _apart(image, inside_y, spread, paired)
         # Nothing is gained by a second pass if the first squared no covariance that lost digits (sigma ascends) or
         # squared none (sigma descends).
-        if distance > _SMALL or sigma[0] ** 2 > PRECISE * sigma[-1] ** 2:
+        if distance > SMALL or sigma[0] ** 2 > PRECISE * sigma[-1] ** 2:
             break
     return distance, _error(constant_of(distance), constant_of(spread), z, *limits)
 

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from affscore.affine import shrinkage_from
+from affscore.affine import SMALL, shrinkage_from
 from affscore.coupling import optimal_partners
 from affscore.samples import STILL
 from affscore.score import TOLERANCE
@@ -57,8 +57,6 @@ _ORTHOGONAL = 1e-12
 _SQUARES = 1e-22
 # The least share of the samples' own covariance after shrinkage; images lose the digits of its root.
 _OWN = 1e-6
-# Products of samples hold squares of distances to rounding. Smaller distances need the samples themselves.
-_SMALL = 1e-2
 # Of 82 calls of trained and random networks this many steps prove 76.
 _STEPS = 24
 _EPS = float(np.finfo(np.float64).eps)
@@ -111,7 +109,7 @@ def stacked_scores(x: Tensor, y: Tensor, rounding_x: Tensor, rounding_y: Tensor)
         distance = _distance(image, y, partners, spread)
     sure &= _SHARE * ratio.square() * distance >= _SQUARES
     if d >= 2 * n:
-        sure &= distance > _SMALL
+        sure &= distance > SMALL
     return torch.where(sure, 1 - distance, torch.nan).cpu()
 
 

@@ -18,15 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from affscore.affine import SAFE_TO_SQUARE, weight_and_ridge
+from affscore.affine import SAFE_TO_SQUARE, SMALL, weight_and_ridge
 from affscore.arrays import identity, namespace, needs_gradient, sum_of_squares, to_numpy
 from affscore.coupling import optimal_partners
 
 __all__ = ["distance_from_products"]
 
 _EPS = float(np.finfo(np.float64).eps)
-# The distance, a root, of squares that are off by rounding is exact to 1e-12 above this.
-_SMALL = 1e-2
 
 
 class _Images(NamedTuple):
@@ -59,7 +57,7 @@ def distance_from_products(x: Any, y: Any, covariance: str, paired: bool) -> tup
     partners = np.arange(n) if paired else optimal_partners(norms - 2 * products)
     square = float(images.total) + norms.sum() - 2 * products[np.arange(n), partners].sum()
     distance = float(np.sqrt(max(square, 0.0) / (2 * norms.sum())))
-    return (distance, float(images.stretch)) if distance > _SMALL else None
+    return (distance, float(images.stretch)) if distance > SMALL else None
 
 
 def _plain(x: Any, y: Any, own: Any) -> _Images:

@@ -18,6 +18,8 @@ __all__ = ["Table"]
 class Table:
     """A table of columns with equal length that prints as text and as HTML, with rounded numbers.
 
+    ``pandas.DataFrame(table.columns)`` is a data frame with the same columns.
+
     Parameters
     ----------
     columns
