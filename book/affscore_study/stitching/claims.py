@@ -79,7 +79,7 @@ def ranking(study: StitchingStudy) -> list[Claim]:
             if more and rank != study.settings["long_rank"]:
                 continue
             group = study.tables("myrtle", layers, "g_relu", fit)
-            gaps = _difference(study.tables("myrtle", layers, rank, fit, **more), group)
+            gaps = study.tables("myrtle", layers, rank, fit, **more) - group
             readings[f"{reading}, {name}"] = _ordered(gaps, 0)
     wide = study.tables("myrtle_double_width", layers, "rank 4").mean(0)
     narrow, share = (study.tables("myrtle", layers, stitch).mean(0) for stitch in ("rank 4", "rank 2"))
@@ -108,13 +108,13 @@ def search(study: StitchingStudy) -> list[Claim]:
         return np.ptp(best, axis=1)
 
     learned = study.tables("myrtle", layers, "g_relu", noise)
-    start = _difference(study.tables("myrtle", layers, "g_relu", f"{noise}, no head start"), learned).mean(0)
+    start = (study.tables("myrtle", layers, "g_relu", f"{noise}, no head start") - learned).mean(0)
     some = study.settings["temperature_layers"]
     soft = np.stack([study.tables("myrtle", some, "soft_sort", noise, temperature=times).mean(0)
                      for times in study.settings["temperatures"]])  # fmt: skip
     middle = study.settings["temperatures"].index(1.0)
     others = np.delete(soft, middle, axis=0) - soft[middle]
-    sorting = _difference(soft[middle], study.tables("myrtle", some, "g_relu", noise).mean(0))
+    sorting = soft[middle] - study.tables("myrtle", some, "g_relu", noise).mean(0)
     found = {
         "alpha": leaving_out(span, tables.shape[-1]),
         "best_alphas": leaving_out(lambda kept: float(decades(kept).mean()), tables.shape[-1]),
