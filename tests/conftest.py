@@ -71,8 +71,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if browser:
         write(
             f"{len(browser)} of them open the built book in a browser, and {NO_BROWSER}. Install one (on Debian "
-            "and Ubuntu: apt-get install chromium-headless-shell libatomic1), or set AFFSCORE_CHROMIUM to its path, "
-            "and run the tests again."
+            "and Ubuntu: apt-get install chromium libatomic1), or set AFFSCORE_CHROMIUM to its path, and run the tests "
+            "again."
         )
 
 

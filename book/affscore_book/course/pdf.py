@@ -41,13 +41,8 @@ class Chapter(NamedTuple):
 
 
 def find_chromium() -> str | None:
-    """Path of a Chromium or Chrome on this machine; AFFSCORE_CHROMIUM names one explicitly.
-
-    The first is Debian's Chromium without a window, which takes a quarter less time.
-    """
-    names = (
-        "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
-    )  # fmt: skip
+    """Path of a Chromium or Chrome on this machine; AFFSCORE_CHROMIUM names one explicitly."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
     return os.environ.get("AFFSCORE_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
