@@ -9,8 +9,6 @@ result. Then all cells run in order, each by its own click; the limit for a cell
 """
 
 import argparse
-import os
-import shutil
 import threading
 import time
 from functools import partial
@@ -19,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
+
+from affscore_book.course.pdf import find_chromium
 
 SITE = Path(__file__).parents[1] / "_build" / "html"
 LIMIT = 3
@@ -51,10 +51,9 @@ def seconds(tab, cell):
 
 def measured(chromium, address, page):
     """Print the numbers of one page. The browser has a profile: without one it keeps no large file in its cache."""
-    browser_path = os.environ.get("AFFSCORE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     args = ["--no-sandbox", "--disable-gpu"]
     with TemporaryDirectory() as profile:
-        context = chromium.launch_persistent_context(profile, executable_path=browser_path, args=args)
+        context = chromium.launch_persistent_context(profile, executable_path=find_chromium(), args=args)
         visit_twice(context.new_page(), address, page)
         context.close()
 

@@ -9,12 +9,12 @@ picture follows the reader's hand.
 """
 
 import argparse
-import os
-import shutil
 import statistics
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
+
+from affscore_book.course.pdf import find_chromium
 
 FRAME_MS = 1000 / 60
 SITE = Path(__file__).parents[1] / "_build" / "html" / "book"
@@ -46,9 +46,8 @@ def main() -> None:
     pages = [page for page in sorted(SITE.glob(f"{options.page}.html")) if "affscore-widget" in page.read_text()]
     if not pages:
         raise SystemExit(f"There is no page with a widget in {SITE}; `make book` builds them.")
-    browser_path = os.environ.get("AFFSCORE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox", "--disable-gpu"])
         print(f"{'widget':<24} {'control':<40} {'median':>9} {'largest':>9} {'median / frame':>15}")
         for page in pages:
             tab = browser.new_page()
