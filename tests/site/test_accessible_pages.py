@@ -13,17 +13,11 @@ from typing import Any
 import accessible_pages
 import pytest
 from built_site import SITE
-from test_browser import PAGES, contrast, settle
+from test_browser import KINDS, PAGES, contrast, settle
 
 pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).resolve().parents[2] / ".ci" / "node_modules" / "axe-core" / "axe.min.js"
-NAMES = {
-    "intro", "api", "teaching", "first_signature", "blind_spots", "claims", "bibliography", "glossary", "full_scale",
-    "prf-prf", "search",
-}  # fmt: skip
-KINDS = [page for page in PAGES if Path(page).stem in NAMES]
-KINDS += {Path(page).parent: page for page in PAGES if Path(page).parent.name not in ("", "book")}.values()
 LOOKED_AT = PAGES if os.environ.get("AFFSCORE_WEEKLY") else KINDS
 
 

@@ -206,7 +206,7 @@ def test_what_reset_took_away_comes_back(page):
     button.click()
 
 
-@pytest.mark.weekly  # the cell runs and is reset in the tests above
+@pytest.mark.weekly  # which cells have the button is tested every time
 @browser
 def test_another_draw_counts_the_seed_on_and_runs_the_cell(page):
     code = page.tab.locator("#cell-theory-007 pre[contenteditable]")
