@@ -111,10 +111,23 @@ def _mean(tensor: Tensor, dims: Sequence[int]) -> Tensor:
     """The mean over some axes in float64, flattened to (n, channels)."""
     if tensor.device.type != "cpu":
         return tensor.mean(dim=list(dims), dtype=_double(tensor)).flatten(1)
-    single = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float32)
     # NumPy converts to float64 while it adds, five times as fast as PyTorch, which copies the tensor first.
-    mean = single.detach().resolve_neg().numpy().mean(axis=tuple(dims), dtype=np.float64)
-    return torch.from_numpy(mean).flatten(1)
+    return torch.from_numpy(_array(tensor).mean(axis=tuple(dims), dtype=np.float64)).flatten(1)
+
+
+def _norm(tensor: Tensor, dims: Sequence[int]) -> Tensor:
+    """The Euclidean norm over some axes in float64, flattened to (channels,)."""
+    if tensor.device.type != "cpu":
+        return torch.linalg.vector_norm(tensor, dim=list(dims), dtype=_double(tensor)).flatten()
+    values, axes = _array(tensor), list(range(tensor.ndim))
+    kept = [axis for axis in axes if axis not in dims]
+    return torch.as_tensor(np.einsum(values, axes, values, axes, kept, dtype=np.float64)).sqrt().flatten()
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """A tensor on the CPU as an array; half precision becomes float32, as NumPy has no bfloat16."""
+    single = tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.to(torch.float32)
+    return single.detach().resolve_neg().numpy()
 
 
 def _double(tensor: Tensor) -> torch.dtype:
@@ -166,7 +179,7 @@ def rounding(
     half = torch.finfo(tensor.dtype).eps / 2 / math.sqrt(entries_of(tensor, pooled, kind, mask, along))
     # Four samples are enough for this root mean square, and are faster than all samples.
     entries, dims = (tensor[:: math.ceil(len(tensor) / 4)], _averaged(tensor, kind, axis)) if averaged else (pooled, [])
-    norm = torch.linalg.vector_norm(entries, dim=[0, *dims], dtype=_double(tensor)).flatten()
+    norm = _norm(entries, [0, *dims])
     return half * norm / math.sqrt(entries.numel() / len(norm))
 
 

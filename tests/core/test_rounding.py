@@ -124,6 +124,16 @@ def test_limit_depends_on_precision_and_pooled_length(dtype):
     assert not constant((pooled - pooled.mean(0)).abs().amax(0), limit).any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_limit_of_a_channel_is_that_of_its_own_entries_wherever_the_channels_are(axis, dtype):
+    x = (torch.randn(4, 5, 6, 7, dtype=torch.float64) * 10.0 ** torch.arange(7)).to(dtype)
+    rows = x.double().movedim(axis, 0).flatten(1)
+    rms, entries = rows.square().mean(1).sqrt(), rows.shape[1] / 4
+    limit = rounding(x, pool(x, "spatial", axis), "spatial", axis)
+    np.testing.assert_allclose(limit, torch.finfo(dtype).eps / 2 * rms / entries**0.5, rtol=1e-12)
+
+
 def sigmoids(scale):
     layers = [m for _ in range(3) for m in (nn.Linear(24, 24), nn.Sigmoid())]
     layers[4].weight.data.mul_(scale)
