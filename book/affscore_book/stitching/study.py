@@ -1,12 +1,13 @@
 """The stored stitched networks of the book: penalties over pairs of networks, with intervals.
 
 Pairs that share a network are not independent, so intervals leave out one network at a time:
-:func:`affscore_book.kit.statistics.leaving_out`. Here each of four networks is the first of one pair and the second of
-another. Were what a network does as a first half unrelated to what it does as a second, the four pairs would be
-independent, and Student's interval exact. But nothing says so, and four pairs cannot: if both are alike (a network that
-is hard to leave is hard to enter), neighbours in the cycle are correlated, up to 1/2, and Student's 95 % interval holds
-the mean in 79 % of draws. Leaving out networks holds it in 94 to 97 % whatever that correlation, as the tests draw it;
-so it is what we use, although it is the wider of the two where pairs are independent.
+:func:`affscore_book.kit.statistics.leaving_out`. The networks of a kind stand in rings: each is the first of one pair
+and the second of another. If the results of a network as a first half were unrelated to its results as a second half,
+the pairs would be independent, and Student's interval exact. But nothing says so, and few pairs cannot show it. If
+both are alike (a network that is hard to leave is hard to enter), neighbours in a ring are correlated, up to 1/2.
+With four networks Student's 95 % interval then holds the mean in 79 % of draws. Leaving out networks holds it in 94
+to 97 % whatever that correlation, as the tests draw it. So it is what we use, although it is the wider of the two
+where pairs are independent.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class StitchingStudy:
         )
 
     def pairs(self) -> dict[str, int]:
-        """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 12, ...}``."""
+        """How many ordered pairs of networks each part of the study has: ``{"myrtle, closed": 16, ...}``."""
         found = {
             (f"{_kind(record['bottom'])}, {record['task']}", record["bottom"], record["top"])
             for record in self.records
