@@ -162,6 +162,16 @@ def _short_root(cloud: Cloud) -> Any:
     return _triangle(rows) if rows.shape[0] > rows.shape[1] else rows
 
 
+def rounding_floor(sizes: Any, square_x: Any, square_y: Any) -> Any:
+    """The size below which a singular value of a product ``Y X^T`` is rounding; ``sizes`` holds them, descending.
+
+    The rounding errors of a product have the size of its factors, whose sums of squares are ``square_x`` and
+    ``square_y``. Where the terms of the product cancel, it is much smaller than they are.
+    """
+    xp = namespace(sizes)
+    return _EPS * xp.maximum(len(sizes) * sizes[0], 4 * xp.sqrt(square_x * square_y))
+
+
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
     """Z (k, r) and sigma (r,) with A = Z Z^T and Z^T S_X Z = diag(sigma); r is the numerical rank.
 
@@ -176,8 +186,9 @@ def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
         if values[0] > (PRECISE if precise else SAFE_TO_SQUARE) * values[-1]:
             sigma = xp.sqrt(values)
             return root.T @ (left / xp.sqrt(sigma)), sigma
-    left, sigma, _ = xp.linalg.svd(root @ _short_root(x).T, full_matrices=False)
-    keep = sigma > max(len(root), n) * _EPS * sigma[0]
+    other = _short_root(x)
+    left, sigma, _ = xp.linalg.svd(root @ other.T, full_matrices=False)
+    keep = sigma > rounding_floor(sigma, sum_of_squares(root), sum_of_squares(other))
     left, sigma = left[:, keep], sigma[keep]
     return root.T @ (left / xp.sqrt(sigma)), sigma
 

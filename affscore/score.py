@@ -48,7 +48,7 @@ def score_and_error(
     by :func:`affscore.samples.rounding_of`. Channels that vary by no more than that are left out. Without shrinkage,
     such directions of x are left out too, if they matter. If the true score is 1, the square of the measured distance
     is the sum over the channels of the variance of y's rounding errors and of x's, stretched by the affine map. A
-    larger distance changes less, since squares add up.
+    larger distance changes less, since squares add up. A smaller distance may be one of a map fitted to the errors.
 
     ``entries`` is the number of entries averaged in a value of x. The rounding errors of many entries mostly cancel,
     and ``rounding`` assumes this; those of equal entries, such as a picture's background, do not. Without shrinkage,
@@ -145,9 +145,12 @@ def _error(distance: Any, spread: Any, z: Any, limit_x: Any, limit_y: Any) -> fl
 
 
 def _part(distance: Any, square: Any) -> float:
-    """The part of a distance that is due to rounding, from the squared distance that rounding alone causes."""
-    whole = float(distance)
-    return whole - max(whole**2 - float(square), 0.0) ** 0.5
+    """The most by which rounding can have changed a distance, from the squared distance that rounding alone causes.
+
+    Rounding mostly adds to a distance. Where it is larger than the distance, the map may have been fitted to it.
+    """
+    whole, square = float(distance), float(square)
+    return max(whole, square**0.5) - max(whole**2 - square, 0.0) ** 0.5
 
 
 def _score(x: Any, y: Any, covariance: str, paired: bool) -> Any:
@@ -156,7 +159,8 @@ def _score(x: Any, y: Any, covariance: str, paired: bool) -> Any:
     score, error = score_and_error(x, y, covariance, (rounding_of(x), rounding_of(y)), paired)
     if error > TOLERANCE:
         kinds = " and ".join(sorted({str(value.dtype).removeprefix("torch.") for value in (x, y)}))
-        advice = "subtract their means where they are made" if kinds == "float64" else "compute them in float64"
+        narrow = "float16" in kinds or "float32" in kinds
+        advice = "compute them in float64" if narrow else "subtract their means where they are made"
         warn(
             f"x and y vary so little relative to their size that rounding in {kinds} can have changed the score by "
             f"{error:.2g}; {advice}."
@@ -191,8 +195,8 @@ def affinity_score(x: Any, y: Any, *, covariance: str = "ledoit_wolf") -> Any:
         A NumPy scalar for arrays; for tensors, a float64 tensor of shape () on their device, differentiable in ``x``
         and ``y``. The score is NaN if ``y`` does not vary. With ``"empirical"`` it lies in [0, 1], and is 1 if a
         positive semi-definite affine map takes one cloud to the other. With shrinkage such clouds score below 1, and
-        lower with fewer samples, unless the map scales all directions alike; the score can be negative for small
-        heavy-tailed samples and is not clipped.
+        lower with fewer samples, unless the map scales all directions alike. The score can then be negative, as for
+        heavy tails or for outputs that have little to do with the inputs, and is not clipped.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from affscore.affine import SAFE_TO_SQUARE, SMALL, weight_and_ridge
+from affscore.affine import SAFE_TO_SQUARE, SMALL, rounding_floor, weight_and_ridge
 from affscore.arrays import identity, namespace, needs_gradient, sum_of_squares, to_numpy
 from affscore.coupling import optimal_partners
 
@@ -64,7 +64,7 @@ def _plain(x: Any, y: Any, own: Any) -> _Images:
     """The images without shrinkage."""
     # Eigenvalues of the square would be faster, but in most calls of real networks they lose too many digits.
     u, s, vh = namespace(x).linalg.svd(y @ x.T)
-    keep = s > len(x) * _EPS * s[0]
+    keep = s > rounding_floor(s, sum_of_squares(x), own.trace())
     u, s, v = u[:, keep], s[keep], vh[keep].T
     inner = u.T @ own
     squares = (inner * u.T).sum(axis=1)
@@ -81,14 +81,16 @@ def _shrunk(x: Any, y: Any, own: Any) -> _Images | None:
     # The samples are centred, so the last one follows from the others.
     yy, yx, xx = (part[: n - 1, : n - 1] for part in (own, cross, products))
     joint = xp.concatenate([xp.concatenate([yy, yx], 1), xp.concatenate([yx.T, xx], 1)])
-    # The added diagonal has the size of rounding, so that samples of lower rank have a Cholesky factor too.
-    joint = joint + _EPS * len(joint) * joint.trace() / n * identity(len(joint), joint)
+    # The added diagonal has the size of rounding, so that samples of lower rank have a Cholesky factor too. Each cloud
+    # gets one of its own size: a diagonal of the size of the larger cloud would drown the other.
+    added = [2 * _EPS * part.trace() * xp.ones_like(part.diagonal()) for part in (yy, xx)]
+    joint = joint + xp.concatenate(added) * identity(len(joint), joint)
     try:
         inside = xp.linalg.cholesky(joint)
         parts = inside[: n - 1, : n - 1], inside[n - 1 :]
         inside_y, inside_x = (xp.concatenate([part, -part.sum(axis=0)[None]]) for part in parts)
         root = xp.linalg.cholesky(weight_y * inside_y.T @ inside_y + ridge_y * identity(n - 1, joint)).T
-    except (np.linalg.LinAlgError, RuntimeError):
+    except xp.linalg.LinAlgError:
         return None
     half = xp.concatenate([root @ inside_x[:, : n - 1].T, xp.sqrt(ridge_y) * inside_x[:, n - 1 :].T])
     square, rest = weight_x * half @ half.T, xp.arange(n - 1, 2 * n - 2)

@@ -124,9 +124,25 @@ def test_limit_depends_on_precision_and_pooled_length(dtype):
     assert not constant((pooled - pooled.mean(0)).abs().amax(0), limit).any()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_last_digits_cannot_make_a_map_fit(seed):
+    """Three samples on a line: a unit in the last place adds a direction, which a map can stretch to the outputs."""
+    rng = np.random.default_rng(seed)
+    line, end = np.array([[0], [1], [1 / 3]]), rng.normal(size=5).astype(np.float32)
+    x = (line * end).astype(np.float32)
+    y = (line * end + rng.normal(size=(3, 5)) / 2).astype(np.float32)
+    expected = affinity_score(line * end.astype(float), y.astype(float), covariance="empirical")
+    for _ in range(3):
+        x[2] = np.nextafter(x[2], np.float32(9) * rng.choice(np.float32([-1, 1]), 5))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = affinity_score(x, y, covariance="empirical")
+        assert said or abs(found - expected) < TOLERANCE
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("axis", [1, 2, 3])
-def test_limit_of_a_channel_is_that_of_its_own_entries_wherever_the_channels_are(axis, dtype):
+def test_limit_of_a_channel_is_that_of_its_own_entries(axis, dtype):
     x = (torch.randn(4, 5, 6, 7, dtype=torch.float64) * 10.0 ** torch.arange(7)).to(dtype)
     rows = x.double().movedim(axis, 0).flatten(1)
     rms, entries = rows.square().mean(1).sqrt(), rows.shape[1] / 4

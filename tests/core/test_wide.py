@@ -66,3 +66,30 @@ def test_fewer_channels_are_left_to_the_samples(covariance, d):
 def test_gradients_are_left_to_the_samples():
     x, y = map(torch.from_numpy, centred_pair("normal", 40, 400))
     assert distance_from_products(x.requires_grad_(), y, "ledoit_wolf", False) is None
+
+
+def cancelling(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integer samples of rank 2 whose products with the outputs are far smaller than the terms that they add."""
+    rng = np.random.default_rng(seed)
+    basis = rng.integers(1, 2**40, (2, 5000))
+    x = np.array([[1, 1], [1, -1], [-1, 0], [-1, 0]]) @ np.hstack([basis, basis])
+    half = rng.integers(1, 2**40, (4, 5000))
+    return x, np.hstack([half, -half]) + rng.integers(-(2**36), 2**36, (4, 10000))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounding_of_products_that_cancel_is_no_direction(seed):
+    x, y = cancelling(seed)
+    order = np.random.default_rng(0).permutation(x.shape[1])
+    expected = affinity_score(torch.tensor(x).double().requires_grad_(), torch.tensor(y), covariance="empirical").item()
+    for a, b in ((x, y), (x[:, order], y[:, order]), (x, y[::-1])):
+        assert affinity_score(a, b, covariance="empirical") == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_cloud_much_smaller_than_the_other_keeps_its_digits():
+    """One large channel makes the other channels of x small beside y."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 400)), rng.normal(size=(200, 400))
+    x[:, 0] *= 1e5
+    expected = affinity_score(torch.tensor(x, requires_grad=True), torch.tensor(y)).item()
+    assert affinity_score(x, 7 * y - 2) == pytest.approx(expected, abs=1e-9)
