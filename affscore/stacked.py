@@ -102,7 +102,7 @@ def stacked_scores(x: Tensor, y: Tensor, rounding_x: Tensor, rounding_y: Tensor)
     sure &= 16 * _EPS * cost.abs().amax((1, 2)) * slope <= _SHARE
     # As affscore.score estimates it, by the trace of the map, which bounds how far it stretches anything.
     moved = (limit_y.square().sum(1) + limit_x.square().sum(1) * stretch.square()) / spread
-    sure &= distance - (distance.square() - moved).clamp_min(0).sqrt() <= TOLERANCE
+    sure &= torch.maximum(distance, moved.sqrt()) - (distance.square() - moved).clamp_min(0).sqrt() <= TOLERANCE
     unproved = sure & ~(2 * gap * slope <= _SHARE)
     if bool(unproved.any()):
         partners[unproved] = _assigned(cost[unproved])
