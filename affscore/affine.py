@@ -162,14 +162,14 @@ def _short_root(cloud: Cloud) -> Any:
     return _triangle(rows) if rows.shape[0] > rows.shape[1] else rows
 
 
-def rounding_floor(sizes: Any, square_x: Any, square_y: Any) -> Any:
+def rounding_floor(sizes: Any, n: int, square_x: Any, square_y: Any) -> Any:
     """The size below which a singular value of a product ``Y X^T`` is rounding; ``sizes`` holds them, descending.
 
-    The rounding errors of a product have the size of its factors, whose sums of squares are ``square_x`` and
-    ``square_y``. Where the terms of the product cancel, it is much smaller than they are.
+    ``n`` is the larger side of the product. Its rounding errors have the size of its factors, whose sums of squares are
+    ``square_x`` and ``square_y``, and do not shrink with the product where its terms cancel.
     """
     xp = namespace(sizes)
-    return _EPS * xp.maximum(len(sizes) * sizes[0], 4 * xp.sqrt(square_x * square_y))
+    return _EPS * xp.maximum(n * sizes[0], 4 * xp.sqrt(square_x * square_y))
 
 
 def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
@@ -188,7 +188,7 @@ def map_factor(x: Cloud, y: Cloud, precise: bool = False) -> tuple[Any, Any]:
             return root.T @ (left / xp.sqrt(sigma)), sigma
     other = _short_root(x)
     left, sigma, _ = xp.linalg.svd(root @ other.T, full_matrices=False)
-    keep = sigma > rounding_floor(sigma, sum_of_squares(root), sum_of_squares(other))
+    keep = sigma > rounding_floor(sigma, max(len(root), n), sum_of_squares(root), sum_of_squares(other))
     left, sigma = left[:, keep], sigma[keep]
     return root.T @ (left / xp.sqrt(sigma)), sigma
 

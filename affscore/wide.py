@@ -64,7 +64,7 @@ def _plain(x: Any, y: Any, own: Any) -> _Images:
     """The images without shrinkage."""
     # Eigenvalues of the square would be faster, but in most calls of real networks they lose too many digits.
     u, s, vh = namespace(x).linalg.svd(y @ x.T)
-    keep = s > rounding_floor(s, sum_of_squares(x), own.trace())
+    keep = s > rounding_floor(s, len(x), sum_of_squares(x), own.trace())
     u, s, v = u[:, keep], s[keep], vh[keep].T
     inner = u.T @ own
     squares = (inner * u.T).sum(axis=1)
