@@ -83,8 +83,9 @@ def _shrunk(x: Any, y: Any, own: Any) -> _Images | None:
     joint = xp.concatenate([xp.concatenate([yy, yx], 1), xp.concatenate([yx.T, xx], 1)])
     # The added diagonal has the size of rounding, so that samples of lower rank have a Cholesky factor too. Each cloud
     # gets one of its own size: a diagonal of the size of the larger cloud would drown the other.
-    added = [2 * _EPS * part.trace() * xp.ones_like(part.diagonal()) for part in (yy, xx)]
-    joint = joint + xp.concatenate(added) * identity(len(joint), joint)
+    first, rest = xp.arange(n - 1), xp.arange(n - 1, 2 * n - 2)
+    joint[first, first] += 2 * _EPS * yy.trace()
+    joint[rest, rest] += 2 * _EPS * xx.trace()
     try:
         inside = xp.linalg.cholesky(joint)
         parts = inside[: n - 1, : n - 1], inside[n - 1 :]
@@ -93,7 +94,7 @@ def _shrunk(x: Any, y: Any, own: Any) -> _Images | None:
     except xp.linalg.LinAlgError:
         return None
     half = xp.concatenate([root @ inside_x[:, : n - 1].T, xp.sqrt(ridge_y) * inside_x[:, n - 1 :].T])
-    square, rest = weight_x * half @ half.T, xp.arange(n - 1, 2 * n - 2)
+    square = weight_x * half @ half.T
     square[: n - 1, : n - 1] += ridge_x * root @ root.T
     square[rest, rest] += ridge_x * ridge_y
     values, u = xp.linalg.eigh(square)
